@@ -1,0 +1,66 @@
+# Two commands: `make run` and `make test`. Everything they need is set up in .venv and target.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# pip finds the build backend here.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+SOURCES := $(shell find crates src -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name Cargo.toml) \
+	Cargo.toml Cargo.lock pyproject.toml
+
+.PHONY: run test test-long lint rust-test python-test install benchmark format clean
+
+run: install
+	@mkdir -p target/demo
+	@echo '$$ isolde generate --level serializable --transactions 2000 --inject write-skew -o target/demo/history.jsonl'
+	@$(BIN)/isolde generate --level serializable --transactions 2000 --inject write-skew --seed 7 -o target/demo/history.jsonl
+	@echo '$$ isolde check --level si --level ser target/demo/history.jsonl'
+	@$(BIN)/isolde check --level si --level ser target/demo/history.jsonl || test $$? -eq 1
+
+test: lint rust-test python-test
+
+lint: $(VENV)/.test-extras
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	cargo fmt --check
+	cargo clippy --release --locked --all-targets -- -D warnings
+
+rust-test:
+	cargo test --release --locked --workspace --exclude isolde-python
+
+python-test: $(VENV)/.test-extras
+	$(BIN)/python -m pytest
+
+test-long: $(VENV)/.test-extras
+	$(BIN)/python -m pytest -m long
+
+benchmark: $(VENV)/.benchmark-extras
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/check.py
+
+format: $(VENV)/.test-extras
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	cargo fmt
+
+install: $(VENV)/.installed
+
+# The package is installed in place; the stamp is renewed when a source of the extension changes.
+$(VENV)/.installed: $(SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet "maturin>=1.9,<2"
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.test-extras: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[test]"
+	touch $@
+
+$(VENV)/.benchmark-extras: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[benchmark]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) target src/isolde/_core/_native*.so

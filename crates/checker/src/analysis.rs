@@ -1,0 +1,390 @@
+//! The door: read the evidence once, decide any number of levels by it.
+
+use std::sync::Arc;
+
+use isolde_history::{History, Op, OpKind};
+
+use crate::acyclic::{Rule, Space};
+use crate::attribution::{Attribution, Fault, NONE, ReadFault, attribute};
+use crate::components::components;
+use crate::dependencies::{Dependencies, Edge, collect};
+use crate::evidence::{Evidence, Relation, between};
+use crate::linear::{self, Conflict};
+use crate::outcome::{Role, roles};
+use crate::realtime::{timeline, without_times};
+use crate::shortest::{CycleStep, Finder, Step};
+
+/// How many anomalies are reported at most when all are asked for.
+const REPORTED_MAX: usize = 1_000;
+
+/// What the caller may choose.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Whether the order inside a session must be kept.
+    pub session_order: bool,
+    /// Whether what aborted transactions read is judged.
+    pub judge_aborted: bool,
+    /// How many threads to use.
+    pub threads: usize,
+}
+
+/// The levels that this crate decides, by the rule they follow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Question {
+    /// Only what no order can explain; with non-repeatable reads or without.
+    Faults {
+        /// Whether a read may not change its mind within a transaction.
+        repeatable: bool,
+    },
+    /// No forbidden cycle.
+    Acyclic {
+        /// Which cycles are forbidden.
+        rule: Rule,
+        /// Whether real time must be kept.
+        real_time: bool,
+    },
+    /// One order a key that keeps real time.
+    Linearizable,
+}
+
+/// An edge of a reported cycle, with every reason for it.
+#[derive(Clone, Debug)]
+pub struct CycleEdge {
+    /// The transaction that comes first.
+    pub from: u32,
+    /// The one after it.
+    pub to: u32,
+    /// How the search took it.
+    pub taken: Relation,
+    /// Why.
+    pub reasons: Vec<Evidence>,
+}
+
+/// Something that the level forbids.
+#[derive(Clone, Debug)]
+pub enum Violation {
+    /// A read that nothing explains.
+    Fault(Fault),
+    /// A forbidden cycle.
+    Cycle(Vec<CycleEdge>),
+    /// Two transactions read the same version and both overwrote it.
+    LostUpdate {
+        /// The two, with the reasons for `rw` both ways.
+        edges: Vec<CycleEdge>,
+    },
+    /// A key has no order that keeps real time.
+    NotLinearizable(Conflict),
+    /// The database is said to have installed this version before the initial one of its key.
+    BeforeInitial {
+        /// The key.
+        key: u32,
+        /// Who installed the version.
+        writer: u32,
+        /// The operation that did.
+        op: u32,
+    },
+}
+
+/// Why the question could not be answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Open {
+    /// The history has operations of this kind, which no rule here covers.
+    Operations(OpKind),
+    /// This transaction has no start or no end.
+    NoTimes(u32),
+    /// This transaction touches more than one key.
+    SeveralKeys(u32),
+    /// This read has several possible writers; so many reads do.
+    AmbiguousRead(u32, u64),
+    /// This failed compare-and-set does not say what it saw; so many do.
+    BlindFailure(u32, u64),
+    /// So many keys have writes whose order is open; so many pairs.
+    Choices(u64, u64),
+    /// The version order that the database told could not be used whole.
+    ToldOrder,
+    /// Nothing rules the level out, but nothing here can confirm it.
+    NotConfirmed,
+}
+
+/// The answer.
+#[derive(Clone, Debug)]
+pub enum Decision {
+    /// It holds; the transactions in an order that explains it, where one order does.
+    Satisfied(Option<Vec<u32>>),
+    /// It does not.
+    Violated(Vec<Violation>),
+    /// Not decided, for the first of these reasons.
+    Undecided(Open),
+}
+
+/// Everything that was found out about a history before any level is asked about.
+pub struct Analysis {
+    history: Arc<History>,
+    options: Options,
+    /// Who wrote what was read.
+    pub attribution: Attribution,
+    /// Which transactions count.
+    pub roles: Vec<Role>,
+    /// The known order.
+    pub dependencies: Dependencies,
+    unsupported: Option<OpKind>,
+}
+
+impl Analysis {
+    /// Reads the evidence.
+    pub fn new(history: Arc<History>, options: Options) -> Self {
+        let attribution = attribute(&history, options.judge_aborted, options.threads);
+        let roles = roles(&history, &attribution, options.judge_aborted);
+        let dependencies = collect(&history, &attribution, &roles, options.session_order, options.threads);
+        let unsupported = unsupported_kind(&history);
+        Analysis { history, options, attribution, roles, dependencies, unsupported }
+    }
+
+    /// Decides one question. With `all`, every anomaly is reported that has a component of its own.
+    pub fn decide(&self, question: Question, all: bool) -> Decision {
+        if let Some(kind) = self.unsupported {
+            return Decision::Undecided(Open::Operations(kind));
+        }
+        if question == Question::Linearizable
+            && let Some(txn) = linear::not_single_key(&self.history)
+        {
+            return Decision::Undecided(Open::SeveralKeys(txn));
+        }
+        let mut violations = self.faults(question, all);
+        if !violations.is_empty() && !all {
+            return Decision::Violated(violations);
+        }
+        if !matches!(question, Question::Faults { .. }) {
+            violations.extend(self.dependencies.before_initial.iter().map(|&version| {
+                let op = self.attribution.place_of(version).map_or(NONE, |place| self.attribution.op[place as usize]);
+                let (key, writer) = (self.attribution.key_of(version), self.attribution.writer(version));
+                Violation::BeforeInitial { key, writer, op }
+            }));
+        }
+        let needs_times = matches!(question, Question::Linearizable | Question::Acyclic { real_time: true, .. });
+        let no_times = if needs_times { without_times(&self.history, &self.roles) } else { None };
+        let mut order = None;
+        match question {
+            Question::Faults { .. } => {}
+            Question::Linearizable if no_times.is_none() => violations.extend(self.linear_violations(all)),
+            Question::Linearizable => violations.extend(self.lost_updates(all)),
+            // Without all times the plain level can still be violated, and then the strict one is too.
+            Question::Acyclic { rule, real_time } => match self.cycles(rule, real_time && no_times.is_none(), all) {
+                Ok(found) => order = Some(found),
+                Err(found) => violations.extend(found),
+            },
+        }
+        if !violations.is_empty() {
+            violations.truncate(REPORTED_MAX);
+            return Decision::Violated(violations);
+        }
+        if let Some(txn) = no_times {
+            return Decision::Undecided(Open::NoTimes(txn));
+        }
+        match self.open(question) {
+            Some(open) => Decision::Undecided(open),
+            None => Decision::Satisfied(order),
+        }
+    }
+
+    fn faults(&self, question: Question, all: bool) -> Vec<Violation> {
+        let repeatable = !matches!(question, Question::Faults { repeatable: false });
+        self.attribution
+            .faults
+            .iter()
+            .filter(|fault| self.roles[fault.reader as usize] != Role::Absent)
+            .filter(|fault| repeatable || fault.kind != ReadFault::NonRepeatable)
+            .map(|&fault| Violation::Fault(fault))
+            .take(if all { REPORTED_MAX } else { 1 })
+            .collect()
+    }
+
+    /// What keeps the history from being called satisfied.
+    fn open(&self, question: Question) -> Option<Open> {
+        let counted = |ops: &[u32]| {
+            let mut counted = ops.iter().filter(|&&op| self.roles[self.txn_of(op) as usize] != Role::Absent);
+            let first = counted.next().copied();
+            first.map(|op| (op, 1 + counted.count() as u64))
+        };
+        if let Some((op, count)) = counted(&self.attribution.ambiguous) {
+            return Some(Open::AmbiguousRead(op, count));
+        }
+        if let Some((op, count)) = counted(&self.attribution.blind_failures) {
+            return Some(Open::BlindFailure(op, count));
+        }
+        let told_in_vain = question == Question::Linearizable && !self.history.versions.is_empty();
+        if self.dependencies.told_ambiguously || told_in_vain {
+            return Some(Open::ToldOrder);
+        }
+        match question {
+            Question::Faults { .. } => Some(Open::NotConfirmed),
+            Question::Acyclic { .. } if self.dependencies.counts.open_keys > 0 => {
+                Some(Open::Choices(self.dependencies.counts.open_keys, self.dependencies.counts.open_pairs))
+            }
+            Question::Acyclic { .. } | Question::Linearizable => None,
+        }
+    }
+
+    /// The transaction of an operation.
+    pub fn txn_of(&self, op: u32) -> u32 {
+        self.history.txns.ops_end.partition_point(|&end| end <= op) as u32
+    }
+
+    fn lost_updates(&self, all: bool) -> Vec<Violation> {
+        let divergences = &self.dependencies.divergences;
+        let wanted = if all { REPORTED_MAX } else { 1 };
+        divergences
+            .iter()
+            .take(wanted)
+            .map(|&(_, first, second)| {
+                let (a, b) = (self.attribution.writer(first), self.attribution.writer(second));
+                Violation::LostUpdate { edges: self.explain(&[rw(a, b), rw(b, a)]) }
+            })
+            .collect()
+    }
+
+    fn linear_violations(&self, all: bool) -> Vec<Violation> {
+        let mut violations = self.lost_updates(all);
+        if violations.is_empty() || all {
+            let conflicts = linear::conflicts(&self.history, &self.attribution, &self.dependencies, &self.roles);
+            violations.extend(conflicts.into_iter().map(Violation::NotLinearizable));
+        }
+        violations.truncate(if all { REPORTED_MAX } else { 1 });
+        violations
+    }
+
+    /// An order without forbidden cycles, or the cycles.
+    fn cycles(&self, rule: Rule, real_time: bool, all: bool) -> Result<Vec<u32>, Vec<Violation>> {
+        let graph = &self.dependencies.graph;
+        let times = real_time.then(|| timeline(&self.history, &self.roles));
+        let mut violations = Vec::new();
+        if rule == Rule::Snapshot {
+            violations = self.lost_updates(all);
+            if !violations.is_empty() && !all {
+                return Err(violations);
+            }
+        }
+        let whole = Space { graph, rule, timeline: times.as_ref() };
+        let left = match whole.order(&self.roles) {
+            Ok(order) if violations.is_empty() => return Ok(order),
+            Ok(_) => return Err(violations),
+            Err(left) => left,
+        };
+        let plain = Space { graph, rule, timeline: None };
+        let plain_left = if real_time { plain.order(&self.roles).err() } else { Some(left.clone()) };
+        let mut explained = vec![false; graph.len()];
+        if let Some(plain_left) = plain_left {
+            self.shortest_of(&plain, &plain_left, all, &mut explained, &mut violations);
+        }
+        if real_time && (all || violations.is_empty()) {
+            self.shortest_of(&whole, &left, all, &mut explained, &mut violations);
+        }
+        assert!(!violations.is_empty(), "what cannot be ordered has a cycle");
+        Err(violations)
+    }
+
+    /// Adds a shortest cycle for each component, or the shortest of all.
+    fn shortest_of(
+        &self,
+        space: &Space<'_>,
+        left: &[bool],
+        all: bool,
+        explained: &mut [bool],
+        violations: &mut Vec<Violation>,
+    ) {
+        let mut finder = Finder::new(space, &self.dependencies, &self.history);
+        let mut best: Option<Vec<CycleStep>> = None;
+        for members in components(space, left) {
+            let seen = members.iter().any(|&m| explained.get(m as usize).copied().unwrap_or(false));
+            if seen || violations.len() >= REPORTED_MAX {
+                continue;
+            }
+            let length_max = best.as_ref().map_or(usize::MAX >> 33, |b| b.len() - 1);
+            let Some(cycle) = finder.cycle(&members, length_max) else { continue };
+            if all {
+                for &member in &members {
+                    if let Some(mark) = explained.get_mut(member as usize) {
+                        *mark = true;
+                    }
+                }
+                violations.push(Violation::Cycle(self.explain(&cycle)));
+            } else {
+                let shortest_possible = cycle.len() == 2;
+                best = Some(cycle);
+                if shortest_possible {
+                    break;
+                }
+            }
+        }
+        violations.extend(best.map(|cycle| Violation::Cycle(self.explain(&cycle))));
+    }
+
+    fn explain(&self, cycle: &[CycleStep]) -> Vec<CycleEdge> {
+        cycle
+            .iter()
+            .map(|&(from, to, step)| {
+                let mut reasons = between(&self.history, &self.attribution, &self.dependencies, from, to);
+                if !self.options.session_order {
+                    reasons.retain(|reason| reason.relation != Relation::So);
+                }
+                let taken = match step {
+                    Step::RealTime => Relation::Rt,
+                    Step::Known(Edge::Session) => Relation::So,
+                    Step::Known(Edge::AntiDependency) => Relation::Rw,
+                    Step::Known(Edge::Dependency) => {
+                        let read = reasons.iter().any(|reason| reason.relation == Relation::Wr);
+                        if read { Relation::Wr } else { Relation::Ww }
+                    }
+                };
+                if taken != Relation::Rt {
+                    reasons.retain(|reason| reason.relation != Relation::Rt);
+                }
+                CycleEdge { from, to, taken, reasons }
+            })
+            .collect()
+    }
+
+    /// Checks that `order` explains the history at serializable: every read sees the last write before it.
+    pub fn replays(&self, order: &[u32]) -> bool {
+        let counted = self.roles.iter().filter(|&&role| role != Role::Absent).count();
+        let mut current: Vec<u32> = (0..self.attribution.keys()).collect();
+        let mut seen = vec![false; self.history.len()];
+        for &txn in order {
+            if std::mem::replace(&mut seen[txn as usize], true) {
+                return false;
+            }
+            for row in self.history.ops_of(txn) {
+                let key = self.history.ops.key[row];
+                let place = self.attribution.place(key, row as u32) as usize;
+                let version = self.attribution.read_of[place];
+                if version != NONE && current[key as usize] != version {
+                    return false;
+                }
+                if self.attribution.installs[place] && self.roles[txn as usize] == Role::Effective {
+                    current[key as usize] = self.attribution.version_at(place as u32);
+                }
+            }
+        }
+        order.len() == counted
+    }
+
+    /// How many transactions count.
+    pub fn counted(&self) -> usize {
+        self.roles.iter().filter(|&&role| role != Role::Absent).count()
+    }
+}
+
+fn rw(from: u32, to: u32) -> CycleStep {
+    (from, to, Step::Known(Edge::AntiDependency))
+}
+
+/// The first kind of operation that is neither a read, a write nor a compare-and-set of a register.
+fn unsupported_kind(history: &History) -> Option<OpKind> {
+    let kinds = &history.ops.kind;
+    let odd = kinds.iter().find(|kind| matches!(kind, OpKind::Append | OpKind::Scan | OpKind::Sql));
+    odd.copied().or_else(|| {
+        let list = |row: &usize| matches!(history.op(*row), Op::Read(_, value) if value.is_list());
+        let any = (0..kinds.len()).find(list);
+        any.map(|_| OpKind::Append)
+    })
+}

@@ -1,0 +1,484 @@
+//! Who wrote what was read.
+//!
+//! The operations are sorted by key, and each key is settled by itself: the values that its transactions
+//! left behind are its *versions*, and every read either finds its version, or several (then it is open),
+//! or none (then it is an anomaly that no order can explain). Keys are independent, so they are shared out
+//! over the threads. Cost: linear in the operations.
+//!
+//! A version is named by the place of its write in the order by key; the initial version of a key comes
+//! before all places, see [`Attribution::initial_version`].
+
+use std::thread;
+
+use isolde_history::{History, NO_KEY, Op, Status, Value};
+use rustc_hash::FxHashMap;
+
+/// No version, no place.
+pub const NONE: u32 = u32::MAX;
+/// The writer of every initial version.
+pub const INITIAL: u32 = u32::MAX;
+
+/// Why a read cannot be explained, whatever the order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub enum ReadFault {
+    /// Nobody wrote the value.
+    ThinAir,
+    /// Only an aborted transaction wrote it.
+    Aborted,
+    /// Its writer overwrote it before committing.
+    Intermediate,
+    /// Only the reader itself wrote it, and later.
+    Future,
+    /// The reader had overwritten this value of its own.
+    NotMyLastWrite,
+    /// The reader had written the key, and saw somebody else's value.
+    NotMyOwnWrite,
+    /// The reader had read another value before, without writing in between.
+    NonRepeatable,
+}
+
+/// One read that cannot be explained.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// Why.
+    pub kind: ReadFault,
+    /// The reading transaction.
+    pub reader: u32,
+    /// The reading operation.
+    pub read_op: u32,
+    /// The operation it conflicts with: the write that was seen, or the earlier read; or [`NONE`].
+    pub other_op: u32,
+    /// The transaction of `other_op`, or [`INITIAL`].
+    pub other: u32,
+}
+
+/// The operations by key, and what became of each.
+pub struct Attribution {
+    /// Where each key's places start; one more than there are keys.
+    pub key_start: Vec<u32>,
+    /// The operation at each place.
+    pub op: Vec<u32>,
+    /// Its transaction.
+    pub txn: Vec<u32>,
+    /// The version that the operation read, for reads that look outside of their transaction.
+    pub read_of: Vec<u32>,
+    /// Whether the operation installed a version (the last write of a transaction that may have committed).
+    pub installs: Vec<bool>,
+    /// Reads that nothing explains, by place.
+    pub faults: Vec<Fault>,
+    /// Operations whose value has several possible writers.
+    pub ambiguous: Vec<u32>,
+    /// Failed compare-and-sets that do not say what they saw.
+    pub blind_failures: Vec<u32>,
+    keys: u32,
+}
+
+impl Attribution {
+    /// The version that a key holds before the first transaction.
+    pub fn initial_version(key: u32) -> u32 {
+        key
+    }
+
+    /// The version that the write at `place` installed.
+    pub fn version_at(&self, place: u32) -> u32 {
+        self.keys + place
+    }
+
+    /// The place of the write that installed `version`; none for initial ones.
+    pub fn place_of(&self, version: u32) -> Option<u32> {
+        version.checked_sub(self.keys)
+    }
+
+    /// How many versions there may be.
+    pub fn version_count(&self) -> usize {
+        self.keys as usize + self.op.len()
+    }
+
+    /// Who installed `version`.
+    pub fn writer(&self, version: u32) -> u32 {
+        match self.place_of(version) {
+            Some(place) => self.txn[place as usize],
+            None => INITIAL,
+        }
+    }
+
+    /// The places of a key.
+    pub fn places(&self, key: u32) -> std::ops::Range<usize> {
+        self.key_start[key as usize] as usize..self.key_start[key as usize + 1] as usize
+    }
+
+    /// How many keys there are.
+    pub fn keys(&self) -> u32 {
+        self.keys
+    }
+
+    /// The key of a version.
+    pub fn key_of(&self, version: u32) -> u32 {
+        match self.place_of(version) {
+            Some(place) => self.key_start.partition_point(|&start| start <= place) as u32 - 1,
+            None => version,
+        }
+    }
+
+    /// The place of an operation on `key`.
+    pub fn place(&self, key: u32, op: u32) -> u32 {
+        let places = self.places(key);
+        let at = self.op[places.clone()].binary_search(&op).expect("an operation stands under its key");
+        (places.start + at) as u32
+    }
+}
+
+/// An operation reduced to what attribution needs.
+#[derive(Clone, Copy)]
+struct Access {
+    op: u32,
+    txn: u32,
+    /// What was read, or [`Value::MISSING`].
+    read: Value,
+    /// What was written, or [`Value::MISSING`].
+    wrote: Value,
+}
+
+/// What one key gave.
+#[derive(Default)]
+struct Found {
+    faults: Vec<Fault>,
+    ambiguous: Vec<u32>,
+}
+
+/// Attributes every read of a register history. With `judge_aborted` those of aborted transactions too.
+pub fn attribute(history: &History, judge_aborted: bool, threads: usize) -> Attribution {
+    let (key_start, accesses, blind_failures) = by_key(history);
+    let keys = history.keys.len() as u32;
+    let count = accesses.len();
+    let mut read_of = vec![NONE; count];
+    let mut installs = vec![false; count];
+    let mut initial = vec![Value::NULL; keys as usize];
+    for (name, value) in &history.header.initial {
+        if let Some(key) = history.keys.find(*name) {
+            initial[key as usize] = *value;
+        }
+    }
+
+    let cuts = cut_evenly(&key_start, threads);
+    let mut found: Vec<Found> = Vec::new();
+    thread::scope(|scope| {
+        let mut rest_read = &mut read_of[..];
+        let mut rest_installs = &mut installs[..];
+        let mut workers = Vec::new();
+        for window in cuts.windows(2) {
+            let (first, last) = (window[0], window[1]);
+            let size = (key_start[last as usize] - key_start[first as usize]) as usize;
+            let (reads, after) = rest_read.split_at_mut(size);
+            rest_read = after;
+            let (finals, after) = rest_installs.split_at_mut(size);
+            rest_installs = after;
+            let (accesses, key_start, initial) = (&accesses, &key_start, &initial);
+            workers.push(scope.spawn(move || {
+                let base = key_start[first as usize];
+                let mut settle =
+                    Settle { history, judge_aborted, keys, versions: FxHashMap::default(), found: Found::default() };
+                for key in first..last {
+                    let range = key_start[key as usize] as usize..key_start[key as usize + 1] as usize;
+                    let local = range.start - base as usize..range.end - base as usize;
+                    settle.key(
+                        key,
+                        initial[key as usize],
+                        range.start as u32,
+                        &accesses[range],
+                        &mut reads[local.clone()],
+                        &mut finals[local],
+                    );
+                }
+                settle.found
+            }));
+        }
+        found = workers.into_iter().map(|w| w.join().expect("attribution does not panic")).collect();
+    });
+
+    let mut faults: Vec<Fault> = found.iter_mut().flat_map(|f| std::mem::take(&mut f.faults)).collect();
+    faults.sort_by_key(|fault| fault.read_op);
+    let mut ambiguous: Vec<u32> = found.into_iter().flat_map(|f| f.ambiguous).collect();
+    ambiguous.sort_unstable();
+    Attribution {
+        key_start,
+        op: accesses.iter().map(|a| a.op).collect(),
+        txn: accesses.iter().map(|a| a.txn).collect(),
+        read_of,
+        installs,
+        faults,
+        ambiguous,
+        blind_failures,
+        keys,
+    }
+}
+
+/// Counting sort of the operations by key, stable in file order.
+fn by_key(history: &History) -> (Vec<u32>, Vec<Access>, Vec<u32>) {
+    let mut start = vec![0u32; history.keys.len() + 1];
+    for &key in &history.ops.key {
+        if key != NO_KEY {
+            start[key as usize + 1] += 1;
+        }
+    }
+    for key in 1..start.len() {
+        start[key] += start[key - 1];
+    }
+    let total = *start.last().expect("one more than the keys") as usize;
+    let mut next = start.clone();
+    let blank = Access { op: 0, txn: 0, read: Value::MISSING, wrote: Value::MISSING };
+    let mut accesses = vec![blank; total];
+    let mut blind_failures = Vec::new();
+    for txn in 0..history.len() as u32 {
+        for row in history.ops_of(txn) {
+            let op = row as u32;
+            let (key, read, wrote) = match history.op(row) {
+                Op::Read(key, value) => (key, value, Value::MISSING),
+                Op::Write(key, value) => (key, Value::MISSING, value),
+                Op::Cas(key, cas) if cas.applied => (key, cas.expected, cas.new),
+                Op::Cas(key, cas) => {
+                    if cas.current == Value::MISSING {
+                        blind_failures.push(op);
+                    }
+                    (key, cas.current, Value::MISSING)
+                }
+                Op::Append(key, _) => (key, Value::MISSING, Value::MISSING),
+                Op::Scan(_) | Op::Sql(_) => continue,
+            };
+            let slot = &mut next[key as usize];
+            accesses[*slot as usize] = Access { op, txn, read, wrote };
+            *slot += 1;
+        }
+    }
+    (start, accesses, blind_failures)
+}
+
+/// Key numbers that cut the operations into about equal shares.
+fn cut_evenly(key_start: &[u32], shares: usize) -> Vec<u32> {
+    let keys = key_start.len() - 1;
+    let total = key_start[keys] as usize;
+    let mut cuts = vec![0];
+    for share in 1..shares.max(1) {
+        let wanted = (total * share / shares) as u32;
+        let cut = key_start.partition_point(|&start| start < wanted).min(keys) as u32;
+        cuts.push(cut.max(*cuts.last().expect("never empty")));
+    }
+    cuts.push(keys as u32);
+    cuts
+}
+
+/// The versions that share a value: mostly one.
+enum Writers {
+    One(u32),
+    Several(Vec<u32>),
+}
+
+/// A write that installed nothing: the operation, its transaction, whether that aborted.
+#[derive(Clone, Copy)]
+struct Lost {
+    op: u32,
+    txn: u32,
+    aborted: bool,
+}
+
+struct Settle<'a> {
+    history: &'a History,
+    judge_aborted: bool,
+    keys: u32,
+    versions: FxHashMap<Value, Writers>,
+    found: Found,
+}
+
+impl Settle<'_> {
+    fn key(
+        &mut self,
+        key: u32,
+        initial: Value,
+        base: u32,
+        accesses: &[Access],
+        read_of: &mut [u32],
+        installs: &mut [bool],
+    ) {
+        self.versions.clear();
+        self.versions.insert(initial, Writers::One(Attribution::initial_version(key)));
+        // Runs of one transaction: only the last write of each may become a version.
+        let mut at = accesses.len();
+        let mut later = NONE;
+        while at > 0 {
+            at -= 1;
+            let access = accesses[at];
+            if access.wrote == Value::MISSING {
+                continue;
+            }
+            if access.txn != later && self.history.txns.status[access.txn as usize] != Status::Aborted {
+                installs[at] = true;
+                let version = self.keys + base + at as u32;
+                self.versions
+                    .entry(access.wrote)
+                    .and_modify(|writers| match writers {
+                        Writers::One(first) => *writers = Writers::Several(vec![*first, version]),
+                        Writers::Several(all) => all.push(version),
+                    })
+                    .or_insert(Writers::One(version));
+            }
+            later = access.txn;
+        }
+        let mut lost = None;
+        let mut first = 0;
+        while first < accesses.len() {
+            let txn = accesses[first].txn;
+            let length = accesses[first..].iter().take_while(|a| a.txn == txn).count();
+            let run = first..first + length;
+            if self.judge_aborted || self.history.txns.status[txn as usize] != Status::Aborted {
+                self.run(base, accesses, run.clone(), read_of, installs, &mut lost);
+            }
+            first = run.end;
+        }
+    }
+
+    /// The reads of one transaction on one key.
+    fn run(
+        &mut self,
+        base: u32,
+        accesses: &[Access],
+        run: std::ops::Range<usize>,
+        read_of: &mut [u32],
+        installs: &[bool],
+        lost: &mut Option<FxHashMap<Value, Vec<Lost>>>,
+    ) {
+        let mut own: Option<Access> = None;
+        let mut before: Option<Access> = None;
+        for at in run.clone() {
+            let access = accesses[at];
+            if access.read != Value::MISSING {
+                let outside = own.is_none();
+                let fault = match own {
+                    Some(own) if own.wrote == access.read => None,
+                    Some(_) => Some(self.fault_after_own_write(accesses, run.clone(), at, lost)),
+                    None => self.look_outside(base, accesses, run.clone(), at, read_of, installs, lost),
+                };
+                if let Some(fault) = fault {
+                    self.found.faults.push(fault);
+                } else if outside
+                    && let Some(earlier) = before
+                    && earlier.read != access.read
+                {
+                    self.found.faults.push(Fault {
+                        kind: ReadFault::NonRepeatable,
+                        reader: access.txn,
+                        read_op: access.op,
+                        other_op: earlier.op,
+                        other: access.txn,
+                    });
+                }
+                if outside {
+                    before = Some(access);
+                }
+            }
+            if access.wrote != Value::MISSING {
+                own = Some(access);
+            }
+        }
+    }
+
+    /// A read that its transaction's own writes do not answer.
+    #[allow(clippy::too_many_arguments)]
+    fn look_outside(
+        &mut self,
+        base: u32,
+        accesses: &[Access],
+        run: std::ops::Range<usize>,
+        at: usize,
+        read_of: &mut [u32],
+        installs: &[bool],
+        lost: &mut Option<FxHashMap<Value, Vec<Lost>>>,
+    ) -> Option<Fault> {
+        let access = accesses[at];
+        let mine = |version: u32| match version.checked_sub(self.keys + base) {
+            Some(place) => run.contains(&(place as usize)) && installs[place as usize],
+            None => false,
+        };
+        match self.versions.get(&access.read) {
+            Some(Writers::One(version)) if !mine(*version) => {
+                read_of[at] = *version;
+                None
+            }
+            Some(Writers::Several(versions)) => {
+                // A transaction installs at most one version of a key, so at least one is not its own.
+                let mut others = versions.iter().copied().filter(|&v| !mine(v));
+                let only = others.next().expect("several versions, at most one of them its own");
+                if others.next().is_some() {
+                    self.found.ambiguous.push(access.op);
+                } else {
+                    read_of[at] = only;
+                }
+                None
+            }
+            _ => Some(self.fault_of_value(accesses, run, at, lost)),
+        }
+    }
+
+    /// Why no version has the value that was read.
+    fn fault_of_value(
+        &mut self,
+        accesses: &[Access],
+        run: std::ops::Range<usize>,
+        at: usize,
+        lost: &mut Option<FxHashMap<Value, Vec<Lost>>>,
+    ) -> Fault {
+        let access = accesses[at];
+        let fault = |kind, other_op, other| Fault { kind, reader: access.txn, read_op: access.op, other_op, other };
+        if let Some(later) = accesses[at..run.end].iter().find(|a| a.wrote == access.read) {
+            return fault(ReadFault::Future, later.op, access.txn);
+        }
+        let lost = lost.get_or_insert_with(|| lost_writes(self.history, accesses));
+        let writers = lost.get(&access.read).map_or(&[][..], |all| all);
+        let others = || writers.iter().filter(|w| w.txn != access.txn);
+        if let Some(seen) = others().find(|w| !w.aborted) {
+            return fault(ReadFault::Intermediate, seen.op, seen.txn);
+        }
+        match others().next() {
+            Some(seen) => fault(ReadFault::Aborted, seen.op, seen.txn),
+            None => fault(ReadFault::ThinAir, NONE, INITIAL),
+        }
+    }
+
+    /// A read after an own write of something else.
+    fn fault_after_own_write(
+        &mut self,
+        accesses: &[Access],
+        run: std::ops::Range<usize>,
+        at: usize,
+        lost: &mut Option<FxHashMap<Value, Vec<Lost>>>,
+    ) -> Fault {
+        let access = accesses[at];
+        let fault = |kind, other_op, other| Fault { kind, reader: access.txn, read_op: access.op, other_op, other };
+        if let Some(own) = accesses[run.start..at].iter().find(|a| a.wrote == access.read) {
+            return fault(ReadFault::NotMyLastWrite, own.op, access.txn);
+        }
+        if let Some(own) = accesses[at..run.end].iter().find(|a| a.wrote == access.read) {
+            return fault(ReadFault::Future, own.op, access.txn);
+        }
+        match self.versions.get(&access.read) {
+            Some(Writers::One(version)) => match version.checked_sub(self.keys) {
+                Some(_) => {
+                    let seen = accesses.iter().find(|a| a.wrote == access.read).expect("the version is of this key");
+                    fault(ReadFault::NotMyOwnWrite, seen.op, seen.txn)
+                }
+                None => fault(ReadFault::NotMyOwnWrite, NONE, INITIAL),
+            },
+            Some(Writers::Several(_)) => fault(ReadFault::NotMyOwnWrite, NONE, INITIAL),
+            None => self.fault_of_value(accesses, run, at, lost),
+        }
+    }
+}
+
+/// Every write of a key that is not a version, by value.
+fn lost_writes(history: &History, accesses: &[Access]) -> FxHashMap<Value, Vec<Lost>> {
+    let mut lost: FxHashMap<Value, Vec<Lost>> = FxHashMap::default();
+    for access in accesses.iter().filter(|a| a.wrote != Value::MISSING) {
+        let aborted = history.txns.status[access.txn as usize] == Status::Aborted;
+        lost.entry(access.wrote).or_default().push(Lost { op: access.op, txn: access.txn, aborted });
+    }
+    lost
+}

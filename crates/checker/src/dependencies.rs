@@ -1,0 +1,403 @@
+//! What is known of the order, as a graph over the transactions.
+//!
+//! Edges: session order between neighbours, `wr` from the writer to its readers, `ww` from a version to
+//! the one that is known to follow it, and `rw` from the readers of a version to the writer of that next
+//! one. Which version follows is known when its writer read the one before (read-modify-write): at
+//! serializable and snapshot isolation nothing can come between the two. The versions of a key thus
+//! form chains; the chain of the initial version comes first, and when at most one other chain exists,
+//! the order is complete and nothing is left open (Wei et al. 2025, algorithm 1, for more than
+//! mini-transactions).
+
+use isolde_history::History;
+use rustc_hash::FxHashMap;
+
+use crate::attribution::{Attribution, INITIAL, NONE};
+use crate::outcome::Role;
+
+/// The kind of an edge, in the two bits above the target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Edge {
+    /// `wr` or `ww`.
+    Dependency,
+    /// Session order.
+    Session,
+    /// `rw`: the reader came before the overwriter.
+    AntiDependency,
+}
+
+const TARGET_BITS: u32 = 30;
+const TARGET_MASK: u32 = (1 << TARGET_BITS) - 1;
+
+fn pack(kind: Edge, target: u32) -> u32 {
+    let bits = match kind {
+        Edge::Dependency => 0,
+        Edge::Session => 1,
+        Edge::AntiDependency => 2,
+    };
+    (bits << TARGET_BITS) | target
+}
+
+fn unpack(edge: u32) -> (Edge, u32) {
+    let kind = match edge >> TARGET_BITS {
+        0 => Edge::Dependency,
+        1 => Edge::Session,
+        _ => Edge::AntiDependency,
+    };
+    (kind, edge & TARGET_MASK)
+}
+
+/// The known graph, as adjacency lists end to end.
+pub struct Graph {
+    first: Vec<u32>,
+    edges: Vec<u32>,
+}
+
+impl Graph {
+    /// The edges that leave `txn`.
+    #[inline]
+    pub fn out(&self, txn: u32) -> impl Iterator<Item = (Edge, u32)> + '_ {
+        let range = self.first[txn as usize] as usize..self.first[txn as usize + 1] as usize;
+        self.edges[range].iter().map(|&edge| unpack(edge))
+    }
+
+    /// The edge that leaves `txn` at `place` among its edges, if there are that many.
+    #[inline]
+    pub fn edge(&self, txn: u32, place: u32) -> Option<(Edge, u32)> {
+        let at = self.first[txn as usize] + place;
+        (at < self.first[txn as usize + 1]).then(|| unpack(self.edges[at as usize]))
+    }
+
+    /// How many transactions there are.
+    pub fn len(&self) -> usize {
+        self.first.len() - 1
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn build(nodes: usize, lists: &[Vec<(u32, u32)>]) -> Graph {
+        let mut first = vec![0u32; nodes + 1];
+        for &(from, _) in lists.iter().flatten() {
+            first[from as usize + 1] += 1;
+        }
+        for node in 0..nodes {
+            first[node + 1] += first[node];
+        }
+        let mut edges = vec![0u32; first[nodes] as usize];
+        let mut next = first.clone();
+        for &(from, edge) in lists.iter().flatten() {
+            let slot = &mut next[from as usize];
+            edges[*slot as usize] = edge;
+            *slot += 1;
+        }
+        Graph { first, edges }
+    }
+}
+
+/// How many edges of each kind are known, and what is not.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Counts {
+    /// Session order.
+    pub so: u64,
+    /// Reads attributed to another transaction.
+    pub wr: u64,
+    /// Known successions of versions.
+    pub ww: u64,
+    /// Reads that came before a known overwrite.
+    pub rw: u64,
+    /// Keys with more than one chain that could come next.
+    pub open_keys: u64,
+    /// Pairs of chains whose order is open.
+    pub open_pairs: u64,
+}
+
+/// The known order: the graph and the tables it was made from.
+pub struct Dependencies {
+    /// The graph.
+    pub graph: Graph,
+    /// For each version the one that a reader of it installed next, or [`NONE`].
+    pub overwritten_by: Vec<u32>,
+    /// Further known successors of a version.
+    pub also_followed_by: FxHashMap<u32, Vec<u32>>,
+    /// Versions that two transactions read and overwrote: the version and the two that they installed.
+    pub divergences: Vec<(u32, u32, u32)>,
+    /// Versions that the database is said to have installed before the initial one of their key.
+    pub before_initial: Vec<u32>,
+    /// Whether a told version has several possible writers, so that what was told could not be used whole.
+    pub told_ambiguously: bool,
+    /// The next counted transaction of the session, or [`NONE`].
+    pub session_next: Vec<u32>,
+    /// How much is known.
+    pub counts: Counts,
+}
+
+impl Dependencies {
+    /// The versions that are known to follow `version`.
+    pub fn followers(&self, version: u32) -> impl Iterator<Item = u32> + '_ {
+        let first = Some(self.overwritten_by[version as usize]).filter(|&v| v != NONE);
+        let more = self.also_followed_by.get(&version).map_or(&[][..], |all| all);
+        first.into_iter().chain(more.iter().copied())
+    }
+}
+
+/// Collects everything that is known.
+pub fn collect(
+    history: &History,
+    attribution: &Attribution,
+    roles: &[Role],
+    session_order: bool,
+    threads: usize,
+) -> Dependencies {
+    let nodes = history.len();
+    let mut counts = Counts::default();
+    let mut chains = Chains::find(attribution, roles, &mut counts);
+    chains.add_told(history, attribution, roles);
+    let session_next = session_successors(history, roles);
+    let mut lists = edges_by_key(attribution, roles, &chains, threads, &mut counts);
+    if session_order {
+        let session: Vec<(u32, u32)> = (0..nodes as u32)
+            .filter(|&txn| session_next[txn as usize] != NONE)
+            .map(|txn| (txn, pack(Edge::Session, session_next[txn as usize])))
+            .collect();
+        counts.so = session.len() as u64;
+        lists.push(session);
+    }
+    Dependencies {
+        graph: Graph::build(nodes, &lists),
+        overwritten_by: chains.overwritten_by,
+        also_followed_by: chains.also,
+        divergences: chains.divergences,
+        before_initial: chains.before_initial,
+        told_ambiguously: chains.told_ambiguously,
+        session_next,
+        counts,
+    }
+}
+
+fn session_successors(history: &History, roles: &[Role]) -> Vec<u32> {
+    let mut next = vec![NONE; history.len()];
+    let mut last = vec![NONE; history.sessions.len()];
+    for txn in 0..history.len() {
+        if roles[txn] == Role::Absent {
+            continue;
+        }
+        let last = &mut last[history.txns.session[txn] as usize];
+        if *last != NONE {
+            next[*last as usize] = txn as u32;
+        }
+        *last = txn as u32;
+    }
+    next
+}
+
+/// Which version follows which.
+struct Chains {
+    overwritten_by: Vec<u32>,
+    also: FxHashMap<u32, Vec<u32>>,
+    divergences: Vec<(u32, u32, u32)>,
+    /// Successions in `overwritten_by` that no read-modify-write shows.
+    placed: Vec<(u32, u32)>,
+    before_initial: Vec<u32>,
+    told_ambiguously: bool,
+}
+
+impl Chains {
+    fn find(attribution: &Attribution, roles: &[Role], counts: &mut Counts) -> Chains {
+        let mut chains = Chains {
+            overwritten_by: vec![NONE; attribution.version_count()],
+            also: FxHashMap::default(),
+            divergences: Vec::new(),
+            placed: Vec::new(),
+            before_initial: Vec::new(),
+            told_ambiguously: false,
+        };
+        let mut roots = Vec::new();
+        for key in 0..attribution.keys() {
+            roots.clear();
+            let mut read: Option<(u32, u32)> = None;
+            for place in attribution.places(key) {
+                let txn = attribution.txn[place];
+                let version = attribution.read_of[place];
+                if version != NONE && read.is_none_or(|(reader, _)| reader != txn) {
+                    read = Some((txn, version));
+                }
+                if attribution.installs[place] && roles[txn as usize] == Role::Effective {
+                    let installed = attribution.version_at(place as u32);
+                    match read {
+                        Some((reader, before)) if reader == txn => chains.follow(before, installed),
+                        _ => roots.push(installed),
+                    }
+                }
+            }
+            chains.place_roots(key, &roots, counts);
+        }
+        chains
+    }
+
+    fn follow(&mut self, before: u32, after: u32) {
+        let first = &mut self.overwritten_by[before as usize];
+        if *first == NONE {
+            *first = after;
+        } else {
+            self.divergences.push((before, *first, after));
+            self.also.entry(before).or_default().push(after);
+        }
+    }
+
+    /// Versions written blindly come after the whole chain of the initial version.
+    fn place_roots(&mut self, key: u32, roots: &[u32], counts: &mut Counts) {
+        if roots.is_empty() {
+            return;
+        }
+        // This ends: every version has at most one it was made from, and the initial one has none.
+        let mut last = Attribution::initial_version(key);
+        let mut forked = self.also.contains_key(&last);
+        while self.overwritten_by[last as usize] != NONE {
+            last = self.overwritten_by[last as usize];
+            forked |= self.also.contains_key(&last);
+        }
+        // A fork of that chain is a lost update already, and leaves no single end to come after.
+        if forked {
+            return;
+        }
+        if let [root] = roots {
+            self.overwritten_by[last as usize] = *root;
+            self.placed.push((last, *root));
+            return;
+        }
+        let count = roots.len() as u64;
+        counts.open_keys += 1;
+        counts.open_pairs += count * (count - 1) / 2;
+        // Every reader of `last` precedes every root. Past a bound that product costs more than it finds.
+        if roots.len() <= 64 {
+            self.also.entry(last).or_default().extend_from_slice(roots);
+        }
+    }
+
+    /// What the database told about the order of versions.
+    fn add_told(&mut self, history: &History, attribution: &Attribution, roles: &[Role]) {
+        if history.versions.is_empty() {
+            return;
+        }
+        for (key, values) in &history.versions {
+            let versions = versions_by_value(history, attribution, roles, *key);
+            // A value that nobody installed, or several did, says nothing; its neighbours still follow.
+            let known: Vec<u32> = values.iter().filter_map(|value| versions.get(value).copied().flatten()).collect();
+            self.told_ambiguously |= values.iter().any(|value| versions.get(value) == Some(&None));
+            for pair in known.windows(2) {
+                if pair[1] == Attribution::initial_version(*key) {
+                    self.before_initial.extend((pair[0] != pair[1]).then_some(pair[0]));
+                } else if self.overwritten_by[pair[0] as usize] != pair[1] {
+                    self.also.entry(pair[0]).or_default().push(pair[1]);
+                }
+            }
+        }
+    }
+}
+
+fn versions_by_value(
+    history: &History,
+    attribution: &Attribution,
+    roles: &[Role],
+    key: u32,
+) -> FxHashMap<isolde_history::Value, Option<u32>> {
+    use isolde_history::{Op, Value};
+    let name = history.keys.name(key);
+    let initial = history.header.initial.iter().find(|(k, _)| *k == name).map_or(Value::NULL, |(_, v)| *v);
+    let mut versions = FxHashMap::default();
+    versions.insert(initial, Some(Attribution::initial_version(key)));
+    for place in attribution.places(key) {
+        if !attribution.installs[place] || roles[attribution.txn[place] as usize] != Role::Effective {
+            continue;
+        }
+        let value = match history.op(attribution.op[place] as usize) {
+            Op::Write(_, value) => value,
+            Op::Cas(_, cas) => cas.new,
+            Op::Read(..) | Op::Append(..) | Op::Scan(_) | Op::Sql(_) => continue,
+        };
+        let version = attribution.version_at(place as u32);
+        versions.entry(value).and_modify(|v| *v = None).or_insert(Some(version));
+    }
+    versions
+}
+
+/// The `wr`, `ww` and `rw` edges, as lists of (from, packed edge), one list a thread.
+fn edges_by_key(
+    attribution: &Attribution,
+    roles: &[Role],
+    chains: &Chains,
+    threads: usize,
+    counts: &mut Counts,
+) -> Vec<Vec<(u32, u32)>> {
+    let places = attribution.op.len();
+    let share = places.div_ceil(threads.max(1)).max(1);
+    let parts: Vec<(Vec<(u32, u32)>, Counts)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..places)
+            .step_by(share)
+            .map(|first| {
+                let range = first..(first + share).min(places);
+                scope.spawn(move || edges_of_places(attribution, roles, chains, range))
+            })
+            .collect();
+        workers.into_iter().map(|w| w.join().expect("collecting edges does not panic")).collect()
+    });
+    // A read-modify-write has its `wr` edge; the other successions need one of their own.
+    let mut told = Vec::new();
+    let also = chains.also.iter().flat_map(|(&before, all)| all.iter().map(move |&after| (before, after)));
+    for (before, after) in chains.placed.iter().copied().chain(also) {
+        let (from, to) = (attribution.writer(before), attribution.writer(after));
+        counts.ww += 1;
+        if from != INITIAL && to != INITIAL && from != to {
+            told.push((from, pack(Edge::Dependency, to)));
+        }
+    }
+    let mut lists = vec![told];
+    for (list, part) in parts {
+        counts.wr += part.wr;
+        counts.ww += part.ww;
+        counts.rw += part.rw;
+        lists.push(list);
+    }
+    lists
+}
+
+fn edges_of_places(
+    attribution: &Attribution,
+    roles: &[Role],
+    chains: &Chains,
+    places: std::ops::Range<usize>,
+) -> (Vec<(u32, u32)>, Counts) {
+    let mut edges = Vec::with_capacity(places.len() * 3 / 2);
+    let mut counts = Counts::default();
+    let mut before = (NONE, NONE);
+    for place in places {
+        let version = attribution.read_of[place];
+        if version == NONE {
+            continue;
+        }
+        let reader = attribution.txn[place];
+        if roles[reader as usize] == Role::Absent || before == (reader, version) {
+            continue;
+        }
+        before = (reader, version);
+        let writer = attribution.writer(version);
+        counts.wr += 1;
+        if writer != INITIAL && writer != reader {
+            edges.push((writer, pack(Edge::Dependency, reader)));
+        }
+        let first = chains.overwritten_by[version as usize];
+        let more = chains.also.get(&version).map_or(&[][..], |all| all);
+        for after in std::iter::once(first).filter(|&v| v != NONE).chain(more.iter().copied()) {
+            let overwriter = attribution.writer(after);
+            if overwriter == reader {
+                counts.ww += 1;
+            } else if overwriter != INITIAL {
+                counts.rw += 1;
+                edges.push((reader, pack(Edge::AntiDependency, overwriter)));
+            }
+        }
+    }
+    (edges, counts)
+}

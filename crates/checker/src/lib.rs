@@ -1,0 +1,17 @@
+//! Evidence about the order of transactions, and what it decides.
+//!
+//! The pipeline: [`attribution`] finds the writer of every read and the reads that nothing explains;
+//! [`dependencies`] turns what is known into a graph; [`acyclic`] decides by it; [`shortest`] finds the
+//! cycle that a person should look at, and [`evidence`] the operations behind each of its edges.
+//! [`analysis`] is the door.
+
+pub mod acyclic;
+pub mod analysis;
+pub mod attribution;
+pub mod components;
+pub mod dependencies;
+pub mod evidence;
+pub mod linear;
+pub mod outcome;
+pub mod realtime;
+pub mod shortest;

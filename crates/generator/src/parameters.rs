@@ -1,0 +1,257 @@
+//! What can be asked for, by name.
+
+/// The kind of transactions that the clients send.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Workload {
+    /// Mini-transactions: one or two reads, at most two writes, every write after a read of its key.
+    Mini,
+    /// Cobra's mix: 20 % read-only, 40 % write-only, 40 % read-modify-write.
+    General,
+    /// Appends to lists, and reads of them.
+    Append,
+    /// Single compare-and-sets and reads, linearizable.
+    Cas,
+}
+
+/// How often each key is used.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Distribution {
+    /// All alike.
+    Uniform,
+    /// By rank, exponent 0.99.
+    Zipfian,
+    /// 80 % of the accesses go to 20 % of the keys.
+    Hotspot,
+    /// 95 % of the accesses go to the first 86 % of the keys, falling exponentially.
+    Exponential,
+}
+
+/// What the simulated store guarantees; the history satisfies it by construction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Level {
+    /// Committed versions, never an older one after a newer transaction was seen.
+    ReadCommitted,
+    /// Transactions are seen wholly or not at all.
+    ReadAtomic,
+    /// And with all that they depend on.
+    Causal,
+    /// One snapshot a transaction, the first committer wins.
+    SnapshotIsolation,
+    /// One order; read-only transactions may look into the past.
+    Serializable,
+    /// One order that keeps real time.
+    StrictSerializable,
+}
+
+/// The isolation anomalies of table I of "Boosting End-to-End Database Isolation Checking via
+/// Mini-Transactions" (ICDE 2025), in its order.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Anomaly {
+    /// A value that nobody wrote is read.
+    ThinAirRead,
+    /// A value of an aborted transaction is read.
+    AbortedRead,
+    /// A value is read that the reader itself writes later.
+    FutureRead,
+    /// A transaction reads its own write, but not its last.
+    NotMyLastWrite,
+    /// A transaction does not read its own write.
+    NotMyOwnWrite,
+    /// A value is read that its writer overwrote.
+    IntermediateRead,
+    /// Two reads of one key differ.
+    NonRepeatableRead,
+    /// The session's own earlier write is missed.
+    SessionGuaranteeViolation,
+    /// After a transaction was seen, what it overwrote is read.
+    NonMonotonicRead,
+    /// One write of a transaction is seen, another is not.
+    FracturedRead,
+    /// A transaction is seen, one that it saw is not.
+    CausalityViolation,
+    /// Two readers see two writes in opposite orders.
+    LongFork,
+    /// Two transactions update the same version.
+    LostUpdate,
+    /// Two transactions read both keys and update one each.
+    WriteSkew,
+}
+
+impl Workload {
+    /// Names and what they name.
+    pub const ALL: &[(&str, Workload)] = &[
+        ("mini", Workload::Mini),
+        ("general", Workload::General),
+        ("append", Workload::Append),
+        ("cas", Workload::Cas),
+    ];
+}
+
+impl Distribution {
+    /// Names and what they name.
+    pub const ALL: &[(&str, Distribution)] = &[
+        ("uniform", Distribution::Uniform),
+        ("zipfian", Distribution::Zipfian),
+        ("hotspot", Distribution::Hotspot),
+        ("exponential", Distribution::Exponential),
+    ];
+}
+
+impl Level {
+    /// Names and what they name; the long name of each level first, then the short one.
+    pub const ALL: &[(&str, Level)] = &[
+        ("read-committed", Level::ReadCommitted),
+        ("rc", Level::ReadCommitted),
+        ("read-atomic", Level::ReadAtomic),
+        ("ra", Level::ReadAtomic),
+        ("causal", Level::Causal),
+        ("cc", Level::Causal),
+        ("snapshot-isolation", Level::SnapshotIsolation),
+        ("si", Level::SnapshotIsolation),
+        ("serializable", Level::Serializable),
+        ("ser", Level::Serializable),
+        ("strict-serializable", Level::StrictSerializable),
+        ("strict-ser", Level::StrictSerializable),
+    ];
+}
+
+impl Anomaly {
+    /// Names and what they name.
+    pub const ALL: &[(&str, Anomaly)] = &[
+        ("thin-air-read", Anomaly::ThinAirRead),
+        ("aborted-read", Anomaly::AbortedRead),
+        ("future-read", Anomaly::FutureRead),
+        ("not-my-last-write", Anomaly::NotMyLastWrite),
+        ("not-my-own-write", Anomaly::NotMyOwnWrite),
+        ("intermediate-read", Anomaly::IntermediateRead),
+        ("non-repeatable-read", Anomaly::NonRepeatableRead),
+        ("session-guarantee-violation", Anomaly::SessionGuaranteeViolation),
+        ("non-monotonic-read", Anomaly::NonMonotonicRead),
+        ("fractured-read", Anomaly::FracturedRead),
+        ("causality-violation", Anomaly::CausalityViolation),
+        ("long-fork", Anomaly::LongFork),
+        ("lost-update", Anomaly::LostUpdate),
+        ("write-skew", Anomaly::WriteSkew),
+    ];
+}
+
+/// Names of an `ALL` table are found by [`FromStr`](std::str::FromStr); the error lists them.
+macro_rules! parse_by_name {
+    ($($type:ty, $what:literal;)*) => {$(
+        impl std::str::FromStr for $type {
+            type Err = String;
+
+            fn from_str(name: &str) -> Result<Self, String> {
+                let found = Self::ALL.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| *value).ok_or_else(|| {
+                    let known: Vec<&str> = Self::ALL.iter().map(|(known, _)| *known).collect();
+                    format!("unknown {} '{name}'; expected one of {}", $what, known.join(", "))
+                })
+            }
+        }
+    )*};
+}
+
+parse_by_name! {
+    Workload, "workload";
+    Distribution, "distribution";
+    Level, "level";
+    Anomaly, "anomaly";
+}
+
+/// Everything that determines a history.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Parameters {
+    /// Clients, each with one transaction in flight.
+    pub sessions: u32,
+    /// Transactions in the history, whatever became of them, injected ones included.
+    pub transactions: u64,
+    /// Keys in use at one time. Injected anomalies and full lists take further ones.
+    pub keys: u32,
+    /// Operations a transaction: the exact number, except that it bounds mini-transactions and that the
+    /// `cas` workload ignores it.
+    pub ops_per_transaction: u32,
+    /// How often each key is used.
+    pub distribution: Distribution,
+    /// What transactions look like.
+    pub workload: Workload,
+    /// What the store guarantees.
+    pub level: Level,
+    /// The probability that a transaction aborts for no reason; conflicts under snapshot isolation come
+    /// on top.
+    pub abort_rate: f64,
+    /// The probability that the outcome of a transaction that commits is lost; half of those took effect.
+    pub unknown_rate: f64,
+    /// Anomalies to put in, once each time they are listed.
+    pub inject: Vec<Anomaly>,
+    /// What chance is derived from.
+    pub seed: u64,
+}
+
+/// Bounds of the columns of a history: its transactions, and its operations.
+const TRANSACTIONS_MAX: u64 = (1 << 30) - 2;
+const OPERATIONS_MAX: u64 = u32::MAX as u64 - 1;
+/// Numbers of keys and sessions must leave room for fresh ones.
+const NAMES_MAX: u32 = 1 << 30;
+
+impl Parameters {
+    /// Whether such a history exists; if not, why.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let positive = [
+            ("sessions", u64::from(self.sessions)),
+            ("keys", u64::from(self.keys)),
+            ("operations a transaction", u64::from(self.ops_per_transaction)),
+        ];
+        for (what, number) in positive {
+            if number == 0 {
+                return Err(format!("{what} is 0; it must be at least 1"));
+            }
+        }
+        for (what, number) in [("sessions", self.sessions), ("keys", self.keys)] {
+            if number > NAMES_MAX {
+                return Err(format!("{what} is {number}; it must be at most {NAMES_MAX}"));
+            }
+        }
+        for (what, rate) in [("the abort rate", self.abort_rate), ("the unknown rate", self.unknown_rate)] {
+            if !(0.0..=1.0).contains(&rate) {
+                return Err(format!("{what} is {rate}; it must lie between 0 and 1"));
+            }
+        }
+        if self.transactions > TRANSACTIONS_MAX {
+            return Err(format!("{} transactions; a history holds at most {TRANSACTIONS_MAX}", self.transactions));
+        }
+        let ops = if self.workload == Workload::Cas { 1 } else { u64::from(self.ops_per_transaction) };
+        let operations = self.transactions * ops.max(4 * u64::from(!self.inject.is_empty()));
+        if operations > OPERATIONS_MAX {
+            return Err(format!("up to {operations} operations; a history holds at most {OPERATIONS_MAX}"));
+        }
+        self.check_workload()
+    }
+
+    fn check_workload(&self) -> Result<(), String> {
+        match self.workload {
+            Workload::Mini if self.ops_per_transaction > 4 => Err(format!(
+                "{} operations a transaction; a mini-transaction has at most 4 (the workload 'general' has no bound)",
+                self.ops_per_transaction
+            )),
+            Workload::Append | Workload::Cas if !self.inject.is_empty() => {
+                Err("anomalies are injected as reads and writes of registers; use the workload 'mini' or 'general'"
+                    .into())
+            }
+            Workload::Cas if !matches!(self.level, Level::Serializable | Level::StrictSerializable) => Err(
+                "the workload 'cas' is executed linearizably; use the level 'serializable' or 'strict-serializable'"
+                    .into(),
+            ),
+            Workload::Mini | Workload::General | Workload::Append | Workload::Cas => {
+                let injected: usize = self.inject.iter().map(|&anomaly| crate::anomaly::group(anomaly).len()).sum();
+                if injected as u64 > self.transactions {
+                    return Err(format!(
+                        "the anomalies take {injected} transactions; {} were asked for",
+                        self.transactions
+                    ));
+                }
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Transaction histories in columns: interned, validated, read and written fast.
+//!
+//! The meaning of every field is fixed by the history format, version 1 (`docs/history-format.md`).
+
+mod error;
+mod history;
+mod json;
+mod jsonl_read;
+mod jsonl_write;
+mod names;
+mod parquet;
+mod stream;
+mod value;
+
+pub use error::{Error, Malformed, Result};
+pub use history::{Cas, Extra, Header, History, Lists, NO_KEY, NO_TIME, Op, OpKind, Ops, Space, Status, Txns};
+pub use jsonl_read::{read_jsonl, read_jsonl_bytes};
+pub use jsonl_write::{write_jsonl, write_jsonl_rows};
+pub use names::Names;
+pub use parquet::{is_parquet, read_parquet, write_parquet};
+pub use stream::{Compression, Output, decompress};
+pub use value::{Atoms, Kind, Value};

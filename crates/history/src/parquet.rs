@@ -1,0 +1,395 @@
+//! Histories as Parquet, through Arrow: one row a transaction, its operations as a list of structs.
+//!
+//! Integers have columns of their own, so that the usual history is made of integer columns only; every
+//! other value is JSON text in the `detail` column. The header and the version chains, which belong to no
+//! transaction, are JSON Lines in the schema's metadata.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::thread;
+
+use arrow_array::builder::{Int8Builder, Int64Builder, StringBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int8Type, Int64Type};
+use arrow_array::{Array, ArrayRef, ListArray, PrimitiveArray, RecordBatch, StringArray, StructArray};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{DataType, Field, Fields, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+use crate::error::{Error, Malformed, Result};
+use crate::history::{History, NO_TIME, Op, OpKind, Space, Status};
+use crate::jsonl_read::{read_extra, read_jsonl_bytes, read_op as read_op_json, read_value};
+use crate::jsonl_write::{write_header, write_op, write_versions};
+use crate::value::Value;
+
+const ROWS_PER_GROUP: usize = 1 << 17;
+const METADATA_KEY: &str = "isolde";
+const MAGIC: &[u8] = b"PAR1";
+
+/// Whether these first bytes of a file are Parquet's.
+pub fn is_parquet(head: &[u8]) -> bool {
+    head.starts_with(MAGIC)
+}
+
+fn op_fields() -> Fields {
+    Fields::from(vec![
+        Field::new("kind", DataType::Int8, false),
+        Field::new("key", DataType::Int64, true),
+        Field::new("key_text", DataType::Utf8, true),
+        Field::new("value", DataType::Int64, true),
+        Field::new("detail", DataType::Utf8, true),
+    ])
+}
+
+fn schema(history: &History) -> Schema {
+    let mut lines = Vec::new();
+    write_header(history, &mut lines);
+    for (key, values) in &history.versions {
+        write_versions(history, &mut lines, *key, values);
+    }
+    let lines = String::from_utf8(lines).expect("JSON text is made of UTF-8 pieces");
+    let ops = Field::new("item", DataType::Struct(op_fields()), false);
+    Schema::new(vec![
+        Field::new("id", DataType::Int64, true),
+        Field::new("id_text", DataType::Utf8, true),
+        Field::new("session", DataType::Int64, true),
+        Field::new("session_text", DataType::Utf8, true),
+        Field::new("status", DataType::Int8, false),
+        Field::new("start", DataType::Int64, true),
+        Field::new("end", DataType::Int64, true),
+        Field::new("extra", DataType::Utf8, true),
+        Field::new("ops", DataType::List(Arc::new(ops)), false),
+    ])
+    .with_metadata(HashMap::from([(METADATA_KEY.to_owned(), lines)]))
+}
+
+/// Writes `history` as Parquet.
+pub fn write_parquet(history: &History, output: impl Write + Send) -> Result<()> {
+    let schema = Arc::new(schema(history));
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).expect("3 is a level of zstd")))
+        .set_max_row_group_row_count(Some(ROWS_PER_GROUP))
+        .build();
+    let mut writer = ArrowWriter::try_new(output, schema.clone(), Some(properties)).map_err(io_error)?;
+    let mut first = 0;
+    loop {
+        let last = (first + ROWS_PER_GROUP).min(history.len());
+        writer.write(&batch(history, &schema, first as u32..last as u32)).map_err(io_error)?;
+        first = last;
+        if first == history.len() {
+            break;
+        }
+    }
+    writer.close().map_err(io_error)?;
+    Ok(())
+}
+
+fn io_error(error: parquet::errors::ParquetError) -> Error {
+    match error {
+        parquet::errors::ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(inner) => Error::Io(*inner),
+            Err(inner) => Error::Io(io::Error::other(inner)),
+        },
+        other => Error::Io(io::Error::other(other)),
+    }
+}
+
+/// A column of names: integers in one array, everything else as text in the other.
+#[derive(Default)]
+struct NameColumns {
+    int: Int64Builder,
+    text: StringBuilder,
+}
+
+impl NameColumns {
+    fn push(&mut self, history: &History, name: Value) {
+        match name.as_small_int() {
+            Some(i) => {
+                self.int.append_value(i);
+                self.text.append_null();
+            }
+            None => {
+                self.int.append_null();
+                self.text.append_value(history.json(name));
+            }
+        }
+    }
+
+    fn push_null(&mut self) {
+        self.int.append_null();
+        self.text.append_null();
+    }
+
+    fn finish(mut self) -> [ArrayRef; 2] {
+        [Arc::new(self.int.finish()), Arc::new(self.text.finish())]
+    }
+}
+
+fn batch(history: &History, schema: &Arc<Schema>, rows: std::ops::Range<u32>) -> RecordBatch {
+    let (mut id, mut session) = (NameColumns::default(), NameColumns::default());
+    let mut status = Int8Builder::new();
+    let (mut start, mut end) = (Int64Builder::new(), Int64Builder::new());
+    let mut extra = StringBuilder::new();
+    let mut kind = Int8Builder::new();
+    let mut key = NameColumns::default();
+    let mut value = Int64Builder::new();
+    let mut detail = StringBuilder::new();
+    let mut op_counts = Vec::with_capacity(rows.len());
+    for txn in rows {
+        let row = txn as usize;
+        id.push(history, history.txns.id[row]);
+        session.push(history, history.sessions.name(history.txns.session[row]));
+        status.append_value(history.txns.status[row] as i8);
+        start.append_option(Some(history.txns.start[row]).filter(|&t| t != NO_TIME));
+        end.append_option(Some(history.txns.end[row]).filter(|&t| t != NO_TIME));
+        extra.append_option(extra_text(history, txn));
+        let ops = history.ops_of(txn);
+        op_counts.push(ops.len());
+        for op in ops {
+            kind.append_value(history.ops.kind[op] as i8);
+            match history.op(op) {
+                Op::Read(k, v) | Op::Write(k, v) | Op::Append(k, v) => {
+                    key.push(history, history.keys.name(k));
+                    value.append_option(v.as_small_int());
+                    match v.as_small_int() {
+                        Some(_) => detail.append_null(),
+                        None => detail.append_value(history.json(v)),
+                    }
+                }
+                op @ (Op::Cas(..) | Op::Scan(_) | Op::Sql(_)) => {
+                    key.push_null();
+                    value.append_null();
+                    let mut text = Vec::new();
+                    write_op(history, &mut text, op);
+                    detail.append_value(String::from_utf8_lossy(&text));
+                }
+            }
+        }
+    }
+    let [key, key_text] = key.finish();
+    let ops = StructArray::new(
+        op_fields(),
+        vec![Arc::new(kind.finish()), key, key_text, Arc::new(value.finish()), Arc::new(detail.finish())],
+        None,
+    );
+    let item = Arc::new(Field::new("item", DataType::Struct(op_fields()), false));
+    let ops = ListArray::new(item, OffsetBuffer::from_lengths(op_counts), Arc::new(ops), None);
+    let ([id, id_text], [session, session_text]) = (id.finish(), session.finish());
+    let columns: Vec<ArrayRef> = vec![
+        id,
+        id_text,
+        session,
+        session_text,
+        Arc::new(status.finish()),
+        Arc::new(start.finish()),
+        Arc::new(end.finish()),
+        Arc::new(extra.finish()),
+        Arc::new(ops),
+    ];
+    RecordBatch::try_new(schema.clone(), columns).expect("the columns follow the schema")
+}
+
+fn extra_text(history: &History, txn: u32) -> Option<String> {
+    let extra = history.extra(txn)?;
+    let mut out = b"{".to_vec();
+    if let Some(serial) = extra.serial {
+        out.extend_from_slice(b"\"serial\":");
+        out.extend_from_slice(history.json(serial).as_bytes());
+        out.push(b',');
+    }
+    if let Some(snapshot) = &extra.snapshot {
+        out.extend_from_slice(b"\"snapshot\":");
+        out.extend_from_slice(snapshot.as_bytes());
+        out.push(b',');
+    }
+    out.extend_from_slice(extra.fields.as_bytes());
+    if out.last() == Some(&b',') {
+        out.pop();
+    }
+    out.push(b'}');
+    Some(String::from_utf8(out).expect("JSON text is made of UTF-8 pieces"))
+}
+
+fn malformed(found: impl Into<String>, expected: impl Into<String>) -> Error {
+    Error::Malformed(Malformed {
+        line: 0,
+        field: String::new(),
+        found: found.into(),
+        expected: expected.into(),
+        transactions_before: 0,
+    })
+}
+
+fn unreadable(error: impl std::fmt::Display) -> Error {
+    malformed(format!("not a readable Parquet file ({error})"), "a history written by 'isolde convert'")
+}
+
+/// Reads a history from Parquet, its row groups on `threads` threads.
+pub fn read_parquet(file: &File, threads: usize, mut keep_on: impl FnMut() -> bool) -> Result<History> {
+    let metadata = ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(unreadable)?;
+    let lines = metadata.schema().metadata().get(METADATA_KEY).cloned().unwrap_or_default();
+    let groups = metadata.metadata().num_row_groups();
+    let mut history = read_jsonl_bytes(lines.as_bytes())?;
+    let mut next = 0;
+    while next < groups {
+        if !keep_on() {
+            return Err(Error::Interrupted);
+        }
+        let wave = next..(next + threads.max(1)).min(groups);
+        next = wave.end;
+        let parts: Vec<Result<History>> = thread::scope(|scope| {
+            let workers: Vec<_> = wave
+                .map(|group| {
+                    let metadata = metadata.clone();
+                    scope.spawn(move || read_group(file, metadata, group))
+                })
+                .collect();
+            workers.into_iter().map(|w| w.join().unwrap_or_else(|_| Err(unreadable("damaged pages")))).collect()
+        });
+        for part in parts {
+            history.append(part?)?;
+        }
+    }
+    history.finish()?;
+    Ok(history)
+}
+
+fn read_group(file: &File, metadata: ArrowReaderMetadata, group: usize) -> Result<History> {
+    let rows = metadata.metadata().row_group(group).num_rows().clamp(1, ROWS_PER_GROUP as i64) as usize;
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file.try_clone()?, metadata)
+        .with_row_groups(vec![group])
+        .with_batch_size(rows)
+        .build()
+        .map_err(unreadable)?;
+    let mut history = History::default();
+    for batch in reader {
+        read_batch(&mut history, &batch.map_err(unreadable)?)?;
+    }
+    Ok(history)
+}
+
+fn int8<'a>(column: &'a dyn Array, name: &str) -> Result<&'a PrimitiveArray<Int8Type>> {
+    column.as_primitive_opt().ok_or_else(|| mistyped(name, "8-bit integers"))
+}
+
+fn int64<'a>(column: &'a dyn Array, name: &str) -> Result<&'a PrimitiveArray<Int64Type>> {
+    column.as_primitive_opt().ok_or_else(|| mistyped(name, "64-bit integers"))
+}
+
+fn text<'a>(column: &'a dyn Array, name: &str) -> Result<&'a StringArray> {
+    column.as_string_opt().ok_or_else(|| mistyped(name, "strings"))
+}
+
+fn mistyped(column: &str, expected: &str) -> Error {
+    malformed(format!("the column {column:?} has another type"), expected)
+}
+
+/// Looks up a column of a batch or of the operations' struct.
+fn column<'a>(found: Option<&'a ArrayRef>, name: &str) -> Result<&'a dyn Array> {
+    found.map(AsRef::as_ref).ok_or_else(|| malformed(format!("no column {name:?}"), "the columns of docs/parquet.md"))
+}
+
+/// Names read back: the integer column where it has a value, else JSON text.
+struct NameReader<'a> {
+    int: &'a PrimitiveArray<Int64Type>,
+    text: &'a StringArray,
+}
+
+impl NameReader<'_> {
+    fn get(&self, history: &mut History, row: usize, what: &str) -> Result<Value> {
+        if self.int.is_valid(row) {
+            return Ok(history.atoms.integer(self.int.value(row)));
+        }
+        if self.text.is_null(row) {
+            return Err(malformed(format!("no {what} in row {row}"), "a string or an integer"));
+        }
+        read_value(history, self.text.value(row))
+    }
+}
+
+fn read_batch(history: &mut History, batch: &RecordBatch) -> Result<()> {
+    let of = |name: &str| column(batch.column_by_name(name), name);
+    let id = NameReader { int: int64(of("id")?, "id")?, text: text(of("id_text")?, "id_text")? };
+    let session =
+        NameReader { int: int64(of("session")?, "session")?, text: text(of("session_text")?, "session_text")? };
+    let status = int8(of("status")?, "status")?;
+    let (start, end) = (int64(of("start")?, "start")?, int64(of("end")?, "end")?);
+    let extra = text(of("extra")?, "extra")?;
+    let ops = of("ops")?.as_list_opt::<i32>().ok_or_else(|| mistyped("ops", "lists of structs"))?;
+    let items = ops.values().as_struct_opt().ok_or_else(|| mistyped("ops", "lists of structs"))?;
+    let item = |name: &str| column(items.column_by_name(name), name);
+    let kind = int8(item("kind")?, "kind")?;
+    let key = NameReader { int: int64(item("key")?, "key")?, text: text(item("key_text")?, "key_text")? };
+    let value = int64(item("value")?, "value")?;
+    let detail = text(item("detail")?, "detail")?;
+    let offsets = ops.value_offsets();
+    for row in 0..batch.num_rows() {
+        for at in offsets[row] as usize..offsets[row + 1] as usize {
+            let op = read_op(history, kind.value(at), &key, value, detail, at)?;
+            history.push_op(op);
+        }
+        let id = if id.int.is_null(row) && id.text.is_null(row) { Value::MISSING } else { id.get(history, row, "id")? };
+        let session = session.get(history, row, "session")?;
+        let session = history.sessions.number(session);
+        let status = match status.value(row) {
+            0 => Status::Committed,
+            1 => Status::Aborted,
+            2 => Status::Unknown,
+            other => return Err(malformed(format!("\"status\" is {other} in row {row}"), "0, 1 or 2")),
+        };
+        let time = |column: &PrimitiveArray<Int64Type>| if column.is_valid(row) { column.value(row) } else { NO_TIME };
+        if extra.is_valid(row) {
+            let extra = read_extra(history, extra.value(row))?;
+            history.extras.push((history.len() as u32, extra));
+        }
+        history.push_txn(id, session, status, time(start), time(end), 0);
+    }
+    Ok(())
+}
+
+fn read_op(
+    history: &mut History,
+    kind: i8,
+    key: &NameReader<'_>,
+    value: &PrimitiveArray<Int64Type>,
+    detail: &StringArray,
+    at: usize,
+) -> Result<Op> {
+    let kind = match kind {
+        0 => OpKind::Read,
+        1 => OpKind::Write,
+        2 => OpKind::Append,
+        3..=5 => {
+            return read_op_json(history, detail.value(at));
+        }
+        other => return Err(malformed(format!("\"kind\" is {other} in operation {at}"), "0 to 5")),
+    };
+    let name = key.get(history, at, "key")?;
+    let value = if value.is_valid(at) {
+        history.atoms.integer(value.value(at))
+    } else if detail.is_valid(at) {
+        read_value(history, detail.value(at))?
+    } else {
+        Value::NULL
+    };
+    let key = history.keys.number(name);
+    let space = match kind {
+        OpKind::Append => Some(Space::Lists),
+        OpKind::Read if value.is_list() => Some(Space::Lists),
+        OpKind::Read if value == Value::NULL => None,
+        _ => Some(Space::Registers),
+    };
+    if let Some(space) = space {
+        history.note_space(space, 0, || format!("ops of row {at}"));
+    }
+    Ok(match kind {
+        OpKind::Read => Op::Read(key, value),
+        OpKind::Append => Op::Append(key, value),
+        _ => Op::Write(key, value),
+    })
+}

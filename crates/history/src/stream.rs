@@ -1,0 +1,83 @@
+//! Bytes in and out, compressed or not.
+
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+
+const BUFFER_BYTES: usize = 1 << 18;
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
+const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+
+/// How an output is packed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Compression {
+    /// As it is.
+    Plain,
+    /// gzip.
+    Gzip,
+    /// Zstandard.
+    Zstd,
+}
+
+/// The plain bytes behind `input`, whether it is gzip, zstd or neither; told by its first bytes.
+pub fn decompress<'a>(input: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
+    let mut input = BufReader::with_capacity(BUFFER_BYTES, input);
+    let head = input.fill_buf()?;
+    if head.starts_with(GZIP_MAGIC) {
+        Ok(Box::new(MultiGzDecoder::new(input)))
+    } else if head.starts_with(ZSTD_MAGIC) {
+        Ok(Box::new(zstd::Decoder::with_buffer(input)?))
+    } else {
+        Ok(Box::new(input))
+    }
+}
+
+/// A writer that must be finished, so that no error of the last bytes is lost.
+pub enum Output<W: Write> {
+    /// As it is.
+    Plain(BufWriter<W>),
+    /// gzip.
+    Gzip(GzEncoder<BufWriter<W>>),
+    /// Zstandard.
+    Zstd(zstd::Encoder<'static, BufWriter<W>>),
+}
+
+impl<W: Write> Output<W> {
+    /// Wraps `inner`.
+    pub fn new(inner: W, compression: Compression) -> io::Result<Self> {
+        let inner = BufWriter::with_capacity(BUFFER_BYTES, inner);
+        Ok(match compression {
+            Compression::Plain => Output::Plain(inner),
+            Compression::Gzip => Output::Gzip(GzEncoder::new(inner, flate2::Compression::default())),
+            Compression::Zstd => Output::Zstd(zstd::Encoder::new(inner, 3)?),
+        })
+    }
+
+    /// Writes out all that is held back.
+    pub fn finish(self) -> io::Result<()> {
+        match self {
+            Output::Plain(mut w) => w.flush(),
+            Output::Gzip(w) => w.finish()?.flush(),
+            Output::Zstd(w) => w.finish()?.flush(),
+        }
+    }
+}
+
+impl<W: Write> Write for Output<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Output::Plain(w) => w.write(bytes),
+            Output::Gzip(w) => w.write(bytes),
+            Output::Zstd(w) => w.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Output::Plain(w) => w.flush(),
+            Output::Gzip(w) => w.flush(),
+            Output::Zstd(w) => w.flush(),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Decisions, as tuples.
+
+use std::sync::Arc;
+
+use isolde_checker::acyclic::Rule;
+use isolde_checker::analysis::{self as core, CycleEdge, Decision, Open, Options, Question, Violation};
+use isolde_checker::attribution::{INITIAL, NONE, ReadFault};
+use isolde_checker::evidence::Relation;
+use isolde_checker::linear::Conflict;
+use isolde_history::OpKind;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::enter;
+use crate::history::History;
+
+/// The evidence about one history, ready for questions.
+#[pyclass(frozen, module = "isolde._core._native")]
+pub struct Analysis {
+    history: Arc<isolde_history::History>,
+    inner: Arc<core::Analysis>,
+}
+
+#[pymethods]
+impl Analysis {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        history: &History,
+        session_order: bool,
+        judge_aborted: bool,
+        threads: usize,
+    ) -> PyResult<Self> {
+        let history = history.inner.clone();
+        let options = Options { session_order, judge_aborted, threads };
+        let owned = history.clone();
+        let inner = enter(py, move || Ok(core::Analysis::new(owned, options)))?;
+        Ok(Analysis { history, inner: Arc::new(inner) })
+    }
+
+    /// Decides one question; see `isolde._core` for the shape of the answer.
+    fn decide<'py>(&self, py: Python<'py>, question: &str, all: bool) -> PyResult<Bound<'py, PyTuple>> {
+        let question = question_named(question)?;
+        let inner = self.inner.clone();
+        match enter(py, move || Ok(inner.decide(question, all)))? {
+            Decision::Satisfied(order) => ("satisfied", order).into_pyobject(py),
+            Decision::Violated(violations) => {
+                let all: PyResult<Vec<_>> = violations.iter().map(|v| self.violation(py, v)).collect();
+                ("violated", PyList::new(py, all?)?).into_pyobject(py)
+            }
+            Decision::Undecided(open) => {
+                let (reason, place, count) = self.open(open);
+                ("undecided", reason, place, count).into_pyobject(py)
+            }
+        }
+    }
+
+    /// Whether a serial execution in this order gives every read its value.
+    fn replays(&self, py: Python<'_>, order: Vec<u32>) -> PyResult<bool> {
+        let inner = self.inner.clone();
+        enter(py, move || Ok(inner.replays(&order)))
+    }
+
+    /// Known edges (so, wr, ww, rw), open keys, open pairs, counted transactions.
+    fn counts(&self) -> (u64, u64, u64, u64, u64, u64, usize) {
+        let c = self.inner.dependencies.counts;
+        (c.so, c.wr, c.ww, c.rw, c.open_keys, c.open_pairs, self.inner.counted())
+    }
+}
+
+impl Analysis {
+    /// An operation as its transaction and its place there.
+    fn place(&self, op: u32) -> Option<(u32, usize)> {
+        (op != NONE).then(|| {
+            let txn = self.inner.txn_of(op);
+            (txn, op as usize - self.history.ops_of(txn).start)
+        })
+    }
+
+    fn open(&self, open: Open) -> (&'static str, Option<(u32, usize)>, (u64, u64)) {
+        match open {
+            Open::Operations(kind) => (operation_name(kind), None, (0, 0)),
+            Open::NoTimes(txn) => ("no-times", Some((txn, 0)), (0, 0)),
+            Open::SeveralKeys(txn) => ("several-keys", Some((txn, 0)), (0, 0)),
+            Open::AmbiguousRead(op, count) => ("ambiguous-read", self.place(op), (count, 0)),
+            Open::BlindFailure(op, count) => ("blind-failure", self.place(op), (count, 0)),
+            Open::Choices(keys, pairs) => ("choices", None, (keys, pairs)),
+            Open::ToldOrder => ("told-order", None, (0, 0)),
+            Open::NotConfirmed => ("not-confirmed", None, (0, 0)),
+        }
+    }
+
+    fn violation<'py>(&self, py: Python<'py>, violation: &Violation) -> PyResult<Bound<'py, PyTuple>> {
+        match violation {
+            Violation::Fault(fault) => {
+                let other = (fault.other != INITIAL).then_some(fault.other);
+                let (reads, seen) = (self.place(fault.read_op), self.place(fault.other_op));
+                ("read", fault_name(fault.kind), reads, other, seen).into_pyobject(py)
+            }
+            Violation::Cycle(edges) => ("cycle", self.edges(py, edges)?).into_pyobject(py),
+            Violation::LostUpdate { edges } => ("lost-update", self.edges(py, edges)?).into_pyobject(py),
+            Violation::BeforeInitial { key, writer, op } => {
+                ("before-initial", self.key(*key), *writer, self.place(*op)).into_pyobject(py)
+            }
+            Violation::NotLinearizable(Conflict::Order { key, earlier, later, between }) => {
+                ("order", self.key(*key), *earlier, *later, between.clone()).into_pyobject(py)
+            }
+            Violation::NotLinearizable(Conflict::Blocks {
+                key,
+                first_end,
+                first_start,
+                second_end,
+                second_start,
+                between,
+            }) => {
+                let early = (*first_end != INITIAL).then_some(*first_end);
+                ("blocks", self.key(*key), early, *first_start, *second_end, *second_start, between.clone()).into_pyobject(py)
+            }
+        }
+    }
+
+    fn key(&self, key: u32) -> Option<String> {
+        (key != NONE).then(|| self.history.json(self.history.keys.name(key)))
+    }
+
+    fn edges<'py>(&self, py: Python<'py>, edges: &[CycleEdge]) -> PyResult<Bound<'py, PyList>> {
+        let all: Vec<_> = edges
+            .iter()
+            .map(|edge| {
+                let reasons: Vec<_> = edge
+                    .reasons
+                    .iter()
+                    .map(|r| {
+                        let relation = relation_name(r.relation);
+                        (relation, self.key(r.key), self.place(r.from_op), self.place(r.to_op), self.place(r.seen_op))
+                    })
+                    .collect();
+                (edge.from, edge.to, relation_name(edge.taken), reasons)
+            })
+            .collect();
+        PyList::new(py, all)
+    }
+}
+
+fn question_named(name: &str) -> PyResult<Question> {
+    let acyclic = |rule, real_time| Question::Acyclic { rule, real_time };
+    Ok(match name {
+        "faults" => Question::Faults { repeatable: false },
+        "repeatable-faults" => Question::Faults { repeatable: true },
+        "serializable" => acyclic(Rule::Serializable, false),
+        "snapshot" => acyclic(Rule::Snapshot, false),
+        "strict-serializable" => acyclic(Rule::Serializable, true),
+        "strict-snapshot" => acyclic(Rule::Snapshot, true),
+        "linearizable" => Question::Linearizable,
+        other => return Err(PyValueError::new_err(format!("no question {other:?}"))),
+    })
+}
+
+fn operation_name(kind: OpKind) -> &'static str {
+    match kind {
+        OpKind::Read | OpKind::Write | OpKind::Cas => "register-operations",
+        OpKind::Append => "list-operations",
+        OpKind::Scan => "scan-operations",
+        OpKind::Sql => "sql-operations",
+    }
+}
+
+fn fault_name(kind: ReadFault) -> &'static str {
+    match kind {
+        ReadFault::ThinAir => "thin-air-read",
+        ReadFault::Aborted => "aborted-read",
+        ReadFault::Intermediate => "intermediate-read",
+        ReadFault::Future => "future-read",
+        ReadFault::NotMyLastWrite => "not-my-last-write",
+        ReadFault::NotMyOwnWrite => "not-my-own-write",
+        ReadFault::NonRepeatable => "non-repeatable-read",
+    }
+}
+
+fn relation_name(relation: Relation) -> &'static str {
+    match relation {
+        Relation::So => "so",
+        Relation::Rt => "rt",
+        Relation::Wr => "wr",
+        Relation::Ww => "ww",
+        Relation::Rw => "rw",
+    }
+}

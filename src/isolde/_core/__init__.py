@@ -1,0 +1,356 @@
+"""The only importer of the Rust extension: gives its tuples their types and its errors their place in our tree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from isolde._core import _native
+from isolde._core._native import History as _NativeHistory
+from isolde.errors import InputError, IsoldeError, MalformedHistory, UsageError
+
+__all__ = [
+    "Analysis",
+    "BeforeInitial",
+    "Blocks",
+    "Columns",
+    "Counts",
+    "Cycle",
+    "Decision",
+    "Edge",
+    "Evidence",
+    "LostUpdate",
+    "OpPlace",
+    "OrderConflict",
+    "Reason",
+    "Satisfied",
+    "UnexplainedRead",
+    "Undecided",
+    "Violated",
+    "Violation",
+    "generate",
+    "generator_names",
+]
+
+THREADS = max(1, min(8, os.cpu_count() or 1))
+Compression = Literal["plain", "gzip", "zstd"]
+Relation = Literal["so", "rt", "wr", "ww", "rw"]
+_T = TypeVar("_T")
+
+
+def _enter(work: Callable[[], _T], file: str) -> _T:
+    """Calls into the core, and translates what it raises where it enters."""
+    try:
+        return work()
+    except _native.Malformed as error:
+        line, field, found, expected, before = error.args
+        raise MalformedHistory(file, line, field, found, expected, before) from None
+    except OSError as error:
+        # The core's own text ends in "(os error 2)", which helps nobody.
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise InputError(f"{file}: {reason}") from error
+    except RuntimeError as error:
+        raise IsoldeError(f"{file}: {error}; please report this with the file") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How large a history is."""
+
+    transactions: int
+    committed: int
+    aborted: int
+    unknown: int
+    sessions: int
+    operations: int
+    keys: int
+
+
+class Columns:
+    """A history in columns, immutable. Transactions are named by their position in the file."""
+
+    __slots__ = ("_native", "name")
+
+    def __init__(self, native: _NativeHistory, name: str) -> None:
+        self._native = native
+        self.name = name
+
+    @classmethod
+    def read(cls, path: str | None, *, threads: int = THREADS) -> Columns:
+        """Reads JSON Lines (plain, gzip, zstd) or Parquet, told apart by content; ``None`` is standard input."""
+        name = path or "standard input"
+        return cls(_enter(lambda: _NativeHistory.read(path, threads), name), name)
+
+    @classmethod
+    def from_jsonl(cls, text: bytes, name: str = "history") -> Columns:
+        """Reads JSON Lines in memory."""
+        return cls(_enter(lambda: _NativeHistory.from_jsonl(text), name), name)
+
+    def to_jsonl(self, transactions: Sequence[int] | None = None) -> bytes:
+        """JSON Lines of these transactions, or of the whole history."""
+        rows = None if transactions is None else list(transactions)
+        return _enter(lambda: self._native.to_jsonl(rows), self.name)
+
+    def write_jsonl(self, path: str | None, compression: Compression = "plain") -> None:
+        """Writes JSON Lines; ``None`` is standard output."""
+        _enter(lambda: self._native.write_jsonl(path, compression), path or "standard output")
+
+    def write_parquet(self, path: str) -> None:
+        """Writes Parquet."""
+        _enter(lambda: self._native.write_parquet(path), path)
+
+    def counts(self) -> Counts:
+        """How large it is."""
+        return Counts(*self._native.counts())
+
+    def lines(self, transactions: Sequence[int]) -> list[int]:
+        """The lines of the file that these transactions came from; 0 where it has none."""
+        return self._native.lines(list(transactions))
+
+
+@dataclass(frozen=True, slots=True)
+class OpPlace:
+    """An operation: its transaction's position, and its place in there."""
+
+    txn: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why one transaction comes before another: the relation, the key as JSON text, the operations."""
+
+    relation: Relation
+    key: str | None
+    from_op: OpPlace | None
+    to_op: OpPlace | None
+    seen_op: OpPlace | None
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An edge of a cycle, how the search took it, and every reason for it."""
+
+    source: int
+    target: int
+    taken: Relation
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnexplainedRead:
+    """A read that no order can explain; ``seen`` is the operation that it conflicts with."""
+
+    anomaly: str
+    read: OpPlace
+    other: int | None
+    seen: OpPlace | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """A forbidden cycle."""
+
+    edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LostUpdate:
+    """Two transactions read one version and both overwrote it; the edges lead both ways."""
+
+    edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderConflict:
+    """On ``key``, ``later`` follows ``earlier`` by what was read, but was over before ``earlier`` began.
+
+    ``between`` are those that wrote the versions from the one to the other.
+    """
+
+    key: str
+    earlier: int
+    later: int
+    between: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """On ``key``, two groups of operations must each come before the other.
+
+    Of the one group ``first_end`` (``None``: the initial value) was over before ``second_start`` of the other began, and of
+    that ``second_end`` before ``first_start`` of the one.
+    """
+
+    key: str
+    first_end: int | None
+    first_start: int
+    second_end: int
+    second_start: int
+    between: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeInitial:
+    """The database is said to have installed the version written at ``write`` before the initial one of ``key``."""
+
+    key: str
+    writer: int
+    write: OpPlace
+
+
+Violation = UnexplainedRead | Cycle | LostUpdate | OrderConflict | Blocks | BeforeInitial
+
+
+@dataclass(frozen=True, slots=True)
+class Satisfied:
+    """It holds; ``order`` names the transactions in an order that explains the history, where the rule gives one."""
+
+    order: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Violated:
+    """It does not hold."""
+
+    violations: tuple[Violation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Not decided: a code, the operation it is about if there is one, and two numbers whose meaning the code gives."""
+
+    code: str
+    place: OpPlace | None
+    counts: tuple[int, int]
+
+
+Decision = Satisfied | Violated | Undecided
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How much is known of the order: edges by kind, keys and pairs of writes that are open, counted transactions."""
+
+    so: int
+    wr: int
+    ww: int
+    rw: int
+    open_keys: int
+    open_pairs: int
+    counted: int
+
+
+class Analysis:
+    """The evidence about one history, read once; any number of questions can be asked."""
+
+    __slots__ = ("_name", "_native")
+
+    def __init__(
+        self, columns: Columns, *, session_order: bool = True, judge_aborted: bool = False, threads: int = THREADS
+    ) -> None:
+        native = columns._native
+        self._name = columns.name
+        self._native = _enter(lambda: _native.Analysis(native, session_order, judge_aborted, threads), self._name)
+
+    def evidence(self) -> Evidence:
+        """How much is known."""
+        return Evidence(*self._native.counts())
+
+    def replays(self, order: Sequence[int]) -> bool:
+        """Whether a serial execution in this order gives every read its value."""
+        return _enter(lambda: self._native.replays(list(order)), self._name)
+
+    def decide(self, question: str, *, every: bool = False) -> Decision:
+        """Answers one question; with ``every``, all components are reported."""
+        answer = _enter(lambda: self._native.decide(question, every), self._name)
+        match answer:
+            case ("satisfied", order):
+                return Satisfied(None if order is None else tuple(order))
+            case ("violated", violations):
+                return Violated(tuple(_violation(v) for v in violations))
+            case ("undecided", code, place, counts):
+                return Undecided(code, _place(place), counts)
+            case _:
+                raise IsoldeError(f"the core gave an answer of an unknown shape: {answer!r}")
+
+
+def _place(place: tuple[int, int] | None) -> OpPlace | None:
+    return None if place is None else OpPlace(*place)
+
+
+def _edges(edges: Iterable[tuple[int, int, Relation, list[tuple[object, ...]]]]) -> tuple[Edge, ...]:
+    return tuple(
+        Edge(source, target, taken, tuple(_reason(*reason) for reason in reasons))  # type: ignore[arg-type]
+        for source, target, taken, reasons in edges
+    )
+
+
+def _reason(
+    relation: Relation,
+    key: str | None,
+    from_op: tuple[int, int] | None,
+    to_op: tuple[int, int] | None,
+    seen_op: tuple[int, int] | None,
+) -> Reason:
+    return Reason(relation, key, _place(from_op), _place(to_op), _place(seen_op))
+
+
+def _violation(raw: tuple[object, ...]) -> Violation:
+    match raw:
+        case ("read", str(name), (int(txn), int(index)), int() | None as other, seen):
+            return UnexplainedRead(name, OpPlace(txn, index), other, _place(seen))  # type: ignore[arg-type]
+        case ("cycle", list(edges)):
+            return Cycle(_edges(edges))
+        case ("lost-update", list(edges)):
+            return LostUpdate(_edges(edges))
+        case ("before-initial", str(key), int(writer), (int(txn), int(index))):
+            return BeforeInitial(key, writer, OpPlace(txn, index))
+        case ("order", str(key), int(earlier), int(later), list(between)):
+            return OrderConflict(key, earlier, later, tuple(between))
+        case ("blocks", str(key), int() | None as early, int(late), int(other_early), int(other_late), list(between)):
+            return Blocks(key, early, late, other_early, other_late, tuple(between))
+        case _:
+            raise IsoldeError(f"the core gave a violation of an unknown shape: {raw!r}")
+
+
+def generate(
+    *,
+    sessions: int,
+    transactions: int,
+    keys: int,
+    operations: int,
+    distribution: str,
+    workload: str,
+    level: str,
+    abort_rate: float,
+    unknown_rate: float,
+    inject: Sequence[str],
+    seed: int,
+) -> Columns:
+    """A synthetic history; :class:`UsageError` says why parameters are impossible."""
+    try:
+        native = _native.generate(
+            sessions=sessions,
+            transactions=transactions,
+            keys=keys,
+            operations=operations,
+            distribution=distribution,
+            workload=workload,
+            level=level,
+            abort_rate=abort_rate,
+            unknown_rate=unknown_rate,
+            inject=list(inject),
+            seed=seed,
+        )
+    except (ValueError, OverflowError) as error:
+        raise UsageError(str(error)) from None
+    return Columns(native, "generated history")
+
+
+def generator_names() -> tuple[list[str], list[str], list[str], list[str]]:
+    """The names that :func:`generate` takes: workloads, distributions, levels, anomalies."""
+    return _native.generator_names()
+

@@ -1,0 +1,5 @@
+"""Arguments, exit codes, printing. Verbs are imported when they are called, so that the program starts quickly."""
+
+from isolde.cli.main import main
+
+__all__ = ["main"]

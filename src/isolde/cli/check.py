@@ -1,0 +1,120 @@
+"""``isolde check``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from isolde._core import Columns
+from isolde.cli.main import Exit
+from isolde.engines.check import check as decide
+from isolde.engines.check import cut_out
+from isolde.errors import IsoldeError, UsageError
+from isolde.findings import Report, Verdict
+from isolde.formats import decode, encode, read, write
+from isolde.history import Transaction, TxnId
+from isolde.levels import LEVELS, Level, level_named
+from isolde.report import document, render_report
+
+_SERIOUS = (Exit.USAGE, Exit.OUTSIDE, Exit.VIOLATED, Exit.UNDECIDED, Exit.HOLDS)
+_STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdict.UNDECIDED: Exit.UNDECIDED}
+_DEFAULT = "serializable"
+
+
+def _levels(names: Iterable[str]) -> list[Level]:
+    """The levels asked for, in that order; ``all`` stands for every level of the table."""
+    wanted: list[Level] = []
+    for name in names:
+        found = [entry.level for entry in LEVELS] if name == "all" else [level_named(name)]
+        wanted += [level for level in found if level not in wanted]
+    return wanted
+
+
+@click.command()
+@click.argument("histories", nargs=-1, required=True, metavar="HISTORY...")
+@click.option(
+    "--level",
+    "-l",
+    "names",
+    multiple=True,
+    metavar="LEVEL",
+    help=f"Level to decide, by long or short name; may be given several times. [default: {_DEFAULT}]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document (with several files, one a line).")
+@click.option("--all-anomalies", is_flag=True, help="Report one anomaly for each strongly connected component.")
+@click.option("--session-order/--no-session-order", default=True, help="Must the order inside a session be kept?")
+@click.option("--judge-aborted", is_flag=True, help="Judge what aborted transactions read, too.")
+@click.option("--witness", metavar="FILE", help="Write the transactions of the first anomaly as a history of their own.")
+def check(
+    histories: tuple[str, ...],
+    names: tuple[str, ...],
+    as_json: bool,
+    all_anomalies: bool,
+    session_order: bool,
+    judge_aborted: bool,
+    witness: str | None,
+) -> int:
+    """Decide whether HISTORY satisfies isolation levels, and explain why not.
+
+    HISTORY is a file of JSON Lines (plain, .gz or .zst), Parquet or the short notation; - is standard input.
+    """
+    levels = _levels(names or (_DEFAULT,))
+    if witness is not None and len(histories) > 1:
+        raise UsageError("--witness takes one history at a time")
+    statuses = []
+    for number, path in enumerate(histories):
+        try:
+            columns = read(path)
+            report = decide(
+                columns, levels, session_order=session_order, judge_aborted=judge_aborted, every=all_anomalies
+            )
+        except IsoldeError as error:
+            if len(histories) == 1:
+                raise
+            _complain(path, error, as_json=as_json)
+            statuses.append(Exit.USAGE)
+            continue
+        if as_json:
+            named = {"file": path} if len(histories) > 1 else {}
+            click.echo(_dump(named | document(report)))
+        else:
+            click.echo(("\n" if number else "") + render_report(path, report, _named(columns, report), _paint))
+        if witness is not None:
+            _write_witness(columns, report, witness)
+        statuses += [_STATUS[finding.verdict] for finding in report.findings]
+    return min(statuses, key=_SERIOUS.index)
+
+
+def _dump(content: dict[str, Any]) -> str:
+    return json.dumps(content, ensure_ascii=False)
+
+
+def _complain(path: str, error: IsoldeError, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(_dump({"file": path, "error": str(error)}))
+    click.echo(f"isolde: {error}", err=True)
+
+
+def _paint(text: str, colour: str) -> str:
+    return click.style(text, fg=colour, bold=True) if sys.stdout.isatty() else text
+
+
+def _named(columns: Columns, report: Report) -> dict[TxnId, Transaction]:
+    """The transactions that the anomalies name."""
+    positions = {p for finding in report.findings for anomaly in finding.anomalies for p in anomaly.positions}
+    return {t.id: t for t in decode(columns, sorted(positions)).transactions} if positions else {}
+
+
+def _write_witness(columns: Columns, report: Report, path: str) -> None:
+    for finding in report.findings:
+        if finding.anomalies:
+            history = cut_out(columns, finding.anomalies[0])
+            write(encode(history), path)
+            count = len(history.transactions)
+            click.echo(f"isolde: wrote {count} transactions of the {finding.anomalies[0].name} to {path}", err=True)
+            return
+    click.echo("isolde: no violation was found, so no witness was written", err=True)

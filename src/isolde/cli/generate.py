@@ -1,0 +1,60 @@
+"""``isolde generate``."""
+
+from __future__ import annotations
+
+import click
+
+from isolde.engines.generate import generate as make
+from isolde.engines.generate import generator_names
+from isolde.formats import write
+
+_WORKLOADS, _DISTRIBUTIONS, _LEVELS, _ANOMALIES = generator_names()
+
+
+@click.command()
+@click.option("--output", "-o", default="-", metavar="FILE", help="Where to; the suffix names the format. [default: -]")
+@click.option("--workload", type=click.Choice(_WORKLOADS), default="mini", show_default=True)
+@click.option("--level", type=click.Choice(_LEVELS), default="serializable", show_default=True, metavar="LEVEL")
+@click.option("--sessions", type=click.IntRange(1), default=10, show_default=True)
+@click.option("--transactions", type=click.IntRange(0), default=1000, show_default=True)
+@click.option("--keys", type=click.IntRange(1), default=100, show_default=True)
+@click.option("--operations", type=click.IntRange(1), default=4, show_default=True, help="Operations a transaction.")
+@click.option("--distribution", type=click.Choice(_DISTRIBUTIONS), default="uniform", show_default=True)
+@click.option("--abort-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
+@click.option("--unknown-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
+@click.option("--inject", type=click.Choice(_ANOMALIES), multiple=True, metavar="ANOMALY", help="May be given again.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed, the same history.")
+def generate(
+    output: str,
+    workload: str,
+    level: str,
+    sessions: int,
+    transactions: int,
+    keys: int,
+    operations: int,
+    distribution: str,
+    abort_rate: float,
+    unknown_rate: float,
+    inject: tuple[str, ...],
+    seed: int,
+) -> int:
+    """Write a synthetic history: a simulated multi-version store executes a workload at a level.
+
+    Levels: rc, ra, cc, si, ser, strict-ser (or their long names). Anomalies: the fourteen of 'isolde anomalies' from
+    thin-air-read to write-skew, put in once each, on keys of their own.
+    """
+    history = make(
+        workload=workload,
+        level=level,
+        sessions=sessions,
+        transactions=transactions,
+        keys=keys,
+        operations=operations,
+        distribution=distribution,
+        abort_rate=abort_rate,
+        unknown_rate=unknown_rate,
+        inject=inject,
+        seed=seed,
+    )
+    write(history, output)
+    return 0

@@ -1,0 +1,1 @@
+"""One folder a verb, blind to each other."""

@@ -1,0 +1,249 @@
+"""Violations as anomalies: named, with a sentence for each edge and one for the whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from isolde._core import BeforeInitial, Blocks, Columns, Cycle, LostUpdate, OpPlace, OrderConflict, Reason, UnexplainedRead, Violation
+from isolde.engines.check.naming import chosen_reasons, name_of, txn_name
+from isolde.errors import IsoldeError
+from isolde.findings import Anomaly, Link
+from isolde.findings.model import Kind
+from isolde.formats import decode
+from isolde.history import History, Key, Operation, Transaction, Value, observed, render_value, token, written
+
+_WHOLE = {
+    "g0": "These transactions overwrote each other in a circle: no order of their writes exists.",
+    "g1c": "Each of these transactions depends on the one before it, in a circle: none can have come first.",
+    "g-single": "{first} worked on a state that was already replaced by something it depends on.",
+    "g2-item": "Each of these transactions must come before the next, and the last before the first.",
+    "causality-violation": "{reader} saw the effect of {seen} but missed what that depends on.",
+    "long-fork": "The readers saw the writes in opposite orders: no single order of commits explains both.",
+    "real-time-violation": "By what was read {last} must come after {next}, but it was already over when {next} began.",
+}
+
+
+class Explainer:
+    """One violation and the transactions it is about."""
+
+    def __init__(self, columns: Columns, violation: Violation) -> None:
+        self.violation = violation
+        self.needed = sorted(set(_mentioned(violation)))
+        self.history: History = decode(columns, self.needed)
+        self.by_position = dict(zip(self.needed, self.history.transactions, strict=True))
+
+    def anomaly(self) -> Anomaly:
+        """The violation, explained."""
+        match self.violation:
+            case UnexplainedRead():
+                return self.unexplained(self.violation)
+            case Cycle() | LostUpdate():
+                return self.cycle(self.violation)
+            case OrderConflict():
+                return self.order_conflict(self.violation)
+            case Blocks():
+                return self.blocks(self.violation)
+            case BeforeInitial(_, writer, write):
+                text = (
+                    f"The versions lines put {self.written(write)} of {self.name(writer)} before the initial value of the key,"
+                    " which comes before every write."
+                )
+                return self.build("g0", (writer,), (), text)
+            case _:
+                assert_never(self.violation)
+
+    def transaction(self, position: int) -> Transaction:
+        return self.by_position[position]
+
+    def name(self, position: int) -> str:
+        return txn_name(self.transaction(position).id)
+
+    def op(self, place: OpPlace) -> Operation:
+        return self.transaction(place.txn).ops[place.index]
+
+    def unexplained(self, found: UnexplainedRead) -> Anomaly:
+        reader = self.name(found.read.txn)
+        key, value = _seen(self.op(found.read))
+        what = f"{reader} read {key} = {value}"
+        other = "the initial state" if found.other is None else self.name(found.other)
+        match found.anomaly:
+            case "thin-air-read":
+                text = f"{what}, a value that no transaction wrote and that is not the initial one."
+            case "aborted-read":
+                text = f"{what}, which only {other} wrote, and {other} was aborted."
+            case "intermediate-read":
+                text = f"{what}, which {other} wrote but overwrote before it committed."
+            case "future-read":
+                text = f"{what} before it wrote that value itself, and nobody else did."
+            case "not-my-last-write":
+                text = f"{what}, a value of its own that it had already overwritten."
+            case "not-my-own-write":
+                text = f"{what}, from {other}, although it had written {key} itself before."
+            case "non-repeatable-read":
+                before = _seen(self.op(found.seen))[1] if found.seen else "another value"
+                text = f"{reader} read {key} = {before} and then {key} = {value}, without writing {key} in between."
+            case name:
+                raise IsoldeError(f"the core reported an unknown anomaly {name!r}")
+        positions = (found.read.txn,) if found.other in (None, found.read.txn) else (found.other, found.read.txn)
+        return self.build(found.anomaly, positions, (), text)
+
+    def cycle(self, found: Cycle | LostUpdate) -> Anomaly:
+        reasons = chosen_reasons(found)
+        name = "lost-update" if isinstance(found, LostUpdate) else name_of(reasons)
+        positions = tuple(edge.source for edge in found.edges)
+        links = tuple(
+            self.link(edge.source, edge.target, reason) for edge, reason in zip(found.edges, reasons, strict=True)
+        )
+        also = {r.seen_op.txn for r in reasons if r.seen_op is not None} - set(positions)
+        return self.build(name, positions, links, self.whole(name, found, reasons), sorted(also))
+
+    def link(self, source: int, target: int, reason: Reason) -> Link:
+        key = None if reason.key is None else json.loads(reason.key)
+        start, end = self.name(source), self.name(target)
+        match reason.relation:
+            case "so":
+                text = f"{start} came before {end} in session {self.transaction(source).session}."
+            case "rt":
+                ended, began = self.transaction(source).end, self.transaction(target).start
+                text = f"{start} was over (at {ended}) before {end} began (at {began})."
+            case "wr":
+                text = f"{end} read {self.content(reason.to_op)}, which {start} wrote."
+            case "ww":
+                text = f"{end} overwrote {self.written(reason.from_op)} of {start} with {self.written(reason.to_op)}."
+            case "rw":
+                text = f"{start} read {self.content(reason.from_op)}, which {end} replaced by {self.written(reason.to_op)}."
+            case _:
+                assert_never(reason.relation)
+        return Link(self.transaction(source).id, self.transaction(target).id, reason.relation, key, text)
+
+    def content(self, place: OpPlace | None) -> str:
+        return "a value" if place is None else " = ".join(_seen(self.op(place)))
+
+    def written(self, place: OpPlace | None) -> str:
+        return "a value" if place is None else " = ".join(_written(self.op(place)))
+
+    def whole(self, name: str, found: Cycle | LostUpdate, reasons: Sequence[Reason]) -> str:
+        edges = found.edges
+        first, second = self.name(edges[0].source), self.name(edges[0].target)
+        anti = next((i for i, r in enumerate(reasons) if r.relation == "rw"), None)
+        if name in ("lost-update", "write-skew") and anti is not None:
+            return self.two_writers(name, found, reasons, anti)
+        if anti is not None and len(edges) == 2:
+            # The anti-dependency leads from the reader that missed something to the writer it missed.
+            reader, writer = self.name(edges[anti].source), self.name(edges[anti].target)
+            missed = self.content(reasons[anti].from_op)
+            match name:
+                case "session-guarantee-violation":
+                    return f"{reader} read {missed} although {writer}, earlier in its own session, had already replaced it."
+                case "fractured-read":
+                    return f"{reader} saw a part of {writer} but read {missed}, which {writer} replaced."
+                case "non-monotonic-read":
+                    return f"{reader} had seen {writer} and then went back: it read {missed}, which {writer} had replaced."
+        last = edges[-1]
+        reader = self.name(edges[anti].source) if anti is not None else first
+        seen = self.name(edges[anti - 1].source) if anti is not None else second
+        return _WHOLE[name].format(
+            first=first, reader=reader, seen=seen, last=self.name(last.source), next=self.name(last.target)
+        )
+
+    def two_writers(self, name: str, found: Cycle | LostUpdate, reasons: Sequence[Reason], anti: int) -> str:
+        a, b = self.name(found.edges[anti].source), self.name(found.edges[anti].target)
+        read = self.content(reasons[anti].from_op)
+        other = reasons[1 - anti]
+        if name == "lost-update":
+            if other.relation == "rw":
+                return f"{a} and {b} both read {read} and then overwrote it: one update is lost."
+            return f"{a} read {read}, {b} replaced it, and {a} then overwrote that unseen: the update of {b} is lost."
+        return (
+            f"{a} read {read} before {b} replaced it, and {b} read {self.content(other.from_op)} before {a} replaced it:"
+            " each decided on what the other changed."
+        )
+
+    def order_conflict(self, found: OrderConflict) -> Anomaly:
+        key = json.loads(found.key)
+        earlier, later = self.name(found.earlier), self.name(found.later)
+        links = (
+            self.chain_link(found.earlier, found.later, key),
+            self.link(found.later, found.earlier, Reason("rt", None, None, None, None)),
+        )
+        text = (
+            f"On {render_value(key)}, {later} follows {earlier} by the values that were read, but {later} was already over"
+            f" when {earlier} began."
+        )
+        return self.build("real-time-violation", (found.earlier, found.later), links, text, found.between)
+
+    def chain_link(self, source: int, target: int, key: object) -> Link:
+        first, second = self.transaction(source), self.transaction(target)
+        wrote = {token(w[1]) for op in first.ops if (w := written(op)) is not None}
+        read = {token(r[1]) for op in second.ops if (r := observed(op)) is not None}
+        kind: Kind = "wr" if wrote & read else ("ww" if wrote else "rw")
+        start, end = txn_name(first.id), txn_name(second.id)
+        text = f"{end} comes after {start} in the chain of values of {key}."
+        return Link(first.id, second.id, kind, key if isinstance(key, int | str) else None, text)
+
+    def blocks(self, found: Blocks) -> Anomaly:
+        key = json.loads(found.key)
+        chain = [found.first_end, found.second_start, found.second_end, found.first_start]
+        present = [position for position in chain if position is not None]
+        links = []
+        if found.first_end is not None:
+            links.append(self.link(found.first_end, found.second_start, Reason("rt", None, None, None, None)))
+        if found.second_start != found.second_end:
+            links.append(self.chain_link(found.second_start, found.second_end, key))
+        links.append(self.link(found.second_end, found.first_start, Reason("rt", None, None, None, None)))
+        if found.first_end is not None and found.first_start != found.first_end:
+            links.append(self.chain_link(found.first_start, found.first_end, key))
+        early = "the initial value" if found.first_end is None else self.name(found.first_end)
+        text = (
+            f"On {render_value(key)}, what belongs to the value of {early} must come before {self.name(found.second_start)},"
+            f" yet {self.name(found.first_start)}, which still saw it, began after {self.name(found.second_end)} was over."
+        )
+        return self.build("real-time-violation", tuple(dict.fromkeys(present)), tuple(links), text, found.between)
+
+    def build(
+        self, name: str, positions: tuple[int, ...], links: tuple[Link, ...], text: str, also: Iterable[int] = ()
+    ) -> Anomaly:
+        ids = tuple(self.transaction(position).id for position in positions)
+        extra = tuple(position for position in also if position not in positions)
+        return Anomaly(name, ids, links, text, positions, extra)
+
+
+def _mentioned(violation: Violation) -> Iterable[int]:
+    """The positions of all transactions that a violation is about."""
+    match violation:
+        case UnexplainedRead(_, read, other, seen):
+            yield read.txn
+            yield from () if other is None else (other,)
+            yield from () if seen is None else (seen.txn,)
+        case Cycle(edges) | LostUpdate(edges):
+            for edge in edges:
+                yield from (edge.source, edge.target)
+                for reason in edge.reasons:
+                    yield from (p.txn for p in (reason.from_op, reason.to_op, reason.seen_op) if p is not None)
+        case BeforeInitial(_, writer, _):
+            yield writer
+        case OrderConflict(_, earlier, later, between):
+            yield from (earlier, later, *between)
+        case Blocks(_, first_end, first_start, second_end, second_start, between):
+            yield from (first_start, second_end, second_start, *between)
+            yield from () if first_end is None else (first_end,)
+        case _:
+            assert_never(violation)
+
+
+def _seen(op: Operation) -> tuple[str, str]:
+    return _assignment(observed(op) or written(op))
+
+
+def _written(op: Operation) -> tuple[str, str]:
+    return _assignment(written(op) or observed(op))
+
+
+def _assignment(pair: tuple[Key, Value] | None) -> tuple[str, str]:
+    return ("?", "?") if pair is None else (render_value(pair[0]), _plain(pair[1]))
+
+
+def _plain(value: Value) -> str:
+    return "nothing" if value is None else render_value(value)

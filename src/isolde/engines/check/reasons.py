@@ -1,0 +1,59 @@
+"""Why a level could not be decided, in a sentence that says what would help."""
+
+from __future__ import annotations
+
+from isolde._core import Columns, Undecided
+from isolde.engines.check.naming import txn_name
+from isolde.formats import decode
+from isolde.history import render_operation
+from isolde.levels import Level
+
+_OPERATIONS = {
+    "list-operations": "the history appends to lists",
+    "scan-operations": "the history has predicate reads (scans)",
+    "sql-operations": "the history is made of SQL statements",
+}
+
+
+def why_undecided(columns: Columns, level: Level, decision: Undecided) -> str:
+    """The reason behind the core's code."""
+    first, second = decision.counts
+    place = decision.place
+    where, what = "", ""
+    if place is not None:
+        transaction = decode(columns, [place.txn]).transactions[0]
+        where = txn_name(transaction.id)
+        if transaction.ops:
+            what = render_operation(transaction.ops[place.index])
+    match decision.code:
+        case "no-procedure":
+            return f"{level.value} is not decided by this version of Isolde"
+        case "not-confirmed":
+            return f"no read rules {level.value} out, but this version of Isolde cannot confirm {level.value}"
+        case "no-times":
+            return f'{where} has no "start" or no "end", and {level.value} is about real time; record both for every transaction'
+        case "several-keys":
+            return f"{where} touches more than one key; linearizable is about single-key operations (try strict-serializable)"
+        case "ambiguous-read":
+            return (
+                f"duplicate-write: {what} of {where} has more than one possible writer"
+                f" ({_count(first, 'such read')}); values that are unique for each key would decide it"
+            )
+        case "blind-failure":
+            return (
+                f"{what} of {where} failed without saying what it saw ({_count(first, 'such operation')});"
+                " record the current value of failed compare-and-sets"
+            )
+        case "told-order":
+            return "the versions lines name values with several possible writers, or say nothing that this level's rule uses"
+        case "choices":
+            return (
+                f"the order of {_count(second, 'pair')} of writes on {_count(first, 'key')} is open: they were written without"
+                " reading the key first, and this version of Isolde does not search"
+            )
+        case code:
+            return f"{_OPERATIONS.get(code, code)}, which this version of Isolde does not decide at {level.value}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

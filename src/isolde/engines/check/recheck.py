@@ -1,0 +1,199 @@
+"""Is a reported violation real? Answered from its evidence and the transactions alone, without the engine that found it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from isolde.findings import Anomaly, Link
+from isolde.history import History, Key, Status, Transaction, TxnId, Value, observed, token, written
+from isolde.levels import Level
+
+_SNAPSHOT = frozenset({Level.SNAPSHOT_ISOLATION, Level.STRICT_SNAPSHOT_ISOLATION})
+_STRICT = frozenset({Level.STRICT_SNAPSHOT_ISOLATION, Level.STRICT_SERIALIZABLE, Level.LINEARIZABLE})
+
+
+def holds_up(history: History, level: Level, anomaly: Anomaly) -> bool:
+    """Whether ``anomaly`` follows from the operations of ``history`` and is forbidden by ``level``.
+
+    For cycles: every edge is shown by operations, the edges close, and the level forbids such a cycle. For single reads: the
+    value has no writer that the reader may see.
+    """
+    by_id = {transaction.id: transaction for transaction in history.transactions}
+    if not anomaly.cycle:
+        return anomaly.name in _UNEXPLAINED and _UNEXPLAINED[anomaly.name](history, by_id[anomaly.transactions[-1]])
+    if level is Level.LINEARIZABLE and anomaly.name == "real-time-violation":
+        links = [link for link in anomaly.cycle if link.kind == "rt"]
+        return bool(links) and all(_edge(history, by_id, link) for link in links)
+    targets = [link.target for link in anomaly.cycle]
+    sources = [link.source for link in anomaly.cycle]
+    closed = targets == sources[1:] + sources[:1]
+    return closed and all(_edge(history, by_id, link) for link in anomaly.cycle) and _forbidden(level, anomaly)
+
+
+def _forbidden(level: Level, anomaly: Anomaly) -> bool:
+    kinds = [link.kind for link in anomaly.cycle]
+    if "rt" in kinds and level not in _STRICT:
+        return False
+    if level not in _SNAPSHOT:
+        return True
+    same_key = len({link.key for link in anomaly.cycle}) == 1
+    if kinds == ["rw", "rw"] and same_key:
+        # Both read one version and overwrote it: whichever wrote first, the other missed it.
+        return True
+    return not any(a == b == "rw" for a, b in zip(kinds, kinds[1:] + kinds[:1], strict=True))
+
+
+def _final_writes(transaction: Transaction) -> dict[Key, Value]:
+    return dict(write for op in transaction.ops if (write := written(op)) is not None)
+
+
+def _outside_reads(transaction: Transaction) -> list[tuple[Key, Value]]:
+    """What was read of other transactions: reads of keys not written before."""
+    own: set[Key] = set()
+    reads: list[tuple[Key, Value]] = []
+    for op in transaction.ops:
+        if (read := observed(op)) is not None and read[0] not in own:
+            reads.append(read)
+        if (write := written(op)) is not None:
+            own.add(write[0])
+    return reads
+
+
+def _edge(history: History, by_id: Mapping[TxnId, Transaction], link: Link) -> bool:
+    source, target = by_id[link.source], by_id[link.target]
+    match link.kind:
+        case "so":
+            ids = [t.id for t in history.transactions]
+            return source.session == target.session and ids.index(source.id) < ids.index(target.id)
+        case "rt":
+            return source.end is not None and target.start is not None and source.end < target.start
+        case "wr":
+            wrote = _final_writes(source)
+            return any(k == link.key and k in wrote and token(wrote[k]) == token(v) for k, v in _outside_reads(target))
+        case "ww":
+            return _overwrote(history, source, target, link.key)
+        case "rw":
+            return any(
+                _follows(history, key, value, target) for key, value in _outside_reads(source) if key == link.key
+            )
+        case _:
+            return False
+
+
+def _overwrote(history: History, source: Transaction, target: Transaction, key: Key | None) -> bool:
+    wrote = _final_writes(source)
+    return key is not None and key in wrote and _follows(history, key, wrote[key], target)
+
+
+def _follows(history: History, key: Key, value: Value, target: Transaction) -> bool:
+    """Whether ``target`` is known to have replaced ``value``: it read it and wrote the key; or it wrote the key, and
+    ``value`` ends the chain of the initial value, which comes before every other write; or the database said so."""
+    final = _final_writes(target)
+    if key not in final:
+        return False
+    reads = _explained_reads(history, target, key)
+    if reads:
+        if token(reads[0]) == token(value):
+            return True
+    elif token(value) in _initial_chain(history, key):
+        return True
+    chains = [[token(v) for v in chain.values] for chain in history.versions if chain.key == key]
+    return any(
+        token(value) in chain and token(final[key]) in chain and chain.index(token(value)) < chain.index(token(final[key]))
+        for chain in chains
+    )
+
+
+def _initial_chain(history: History, key: Key) -> set[object]:
+    """The initial value of ``key`` and everything made from it by read-modify-write."""
+    made_from: dict[object, object] = {}
+    for transaction in _counted(history):
+        final = _final_writes(transaction)
+        reads = _explained_reads(history, transaction, key)
+        if key in final and reads:
+            made_from[token(reads[0])] = token(final[key])
+    chain: set[object] = set()
+    at: object | None = token(history.initial.get(key))
+    while at is not None and at not in chain:
+        chain.add(at)
+        at = made_from.get(at)
+    return chain
+
+
+def _explained_reads(history: History, reader: Transaction, key: Key) -> list[Value]:
+    """What ``reader`` saw of ``key`` that somebody may have left there."""
+    initial = token(history.initial.get(key))
+    return [
+        value
+        for read, value in _outside_reads(reader)
+        if read == key and (token(value) == initial or _writers(history, reader, key, value))
+    ]
+
+
+def _counted(history: History) -> list[Transaction]:
+    """The committed transactions, and those of unknown outcome that a counted one read from."""
+    counted = [t for t in history.transactions if t.status is Status.COMMITTED]
+    seen = {t.id for t in counted}
+    for reader in counted:  # grows while it is walked
+        for key, value in _outside_reads(reader):
+            writers = _writers(history, reader, key, value)
+            if len(writers) == 1 and writers[0].id not in seen and token(value) != token(history.initial.get(key)):
+                seen.add(writers[0].id)
+                counted.append(writers[0])
+    return counted
+
+
+def _writers(history: History, reader: Transaction, key: Key, value: Value) -> list[Transaction]:
+    """Other transactions that may have committed and left this value behind."""
+    return [
+        t
+        for t in history.transactions
+        if t.id != reader.id
+        and t.status is not Status.ABORTED
+        and key in (final := _final_writes(t))
+        and token(final[key]) == token(value)
+    ]
+
+
+def _some_read_without_writer(history: History, reader: Transaction) -> bool:
+    return any(
+        token(value) != token(history.initial.get(key)) and not _writers(history, reader, key, value)
+        for key, value in _outside_reads(reader)
+    )
+
+
+def _some_read_not_own(_: History, reader: Transaction) -> bool:
+    own: dict[Key, Value] = {}
+    for op in reader.ops:
+        if (read := observed(op)) is not None and read[0] in own and token(own[read[0]]) != token(read[1]):
+            return True
+        if (write := written(op)) is not None:
+            own[write[0]] = write[1]
+    return False
+
+
+def _some_read_changed(_: History, reader: Transaction) -> bool:
+    seen: dict[Key, object] = {}
+    return any(token(value) != seen.setdefault(key, token(value)) for key, value in _outside_reads(reader))
+
+
+def _some_write_before_initial(history: History, writer: Transaction) -> bool:
+    final = _final_writes(writer)
+    return any(
+        token(history.initial.get(chain.key)) in (values := [token(v) for v in chain.values])
+        and token(final[chain.key]) in values[: len(values) - values[::-1].index(token(history.initial.get(chain.key)))]
+        for chain in history.versions
+        if chain.key in final
+    )
+
+
+_UNEXPLAINED = {
+    "g0": _some_write_before_initial,
+    "thin-air-read": lambda h, t: _some_read_without_writer(h, t) or _some_read_not_own(h, t),
+    "aborted-read": lambda h, t: _some_read_without_writer(h, t) or _some_read_not_own(h, t),
+    "intermediate-read": lambda h, t: _some_read_without_writer(h, t) or _some_read_not_own(h, t),
+    "future-read": lambda h, t: _some_read_without_writer(h, t) or _some_read_not_own(h, t),
+    "not-my-last-write": _some_read_not_own,
+    "not-my-own-write": _some_read_not_own,
+    "non-repeatable-read": _some_read_changed,
+}

@@ -1,0 +1,74 @@
+"""Cuts a violation out: the sub-history of just the transactions involved, which is violated again.
+
+Reads whose writer is left behind would become reads from thin air, another anomaly than the one to show. Where only one such
+value of a key is missing and nobody needs its initial value, that value becomes the initial one; otherwise the read is left
+out. Leaving out a read never makes a violation, so what remains is the violation that was found.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable
+from dataclasses import replace
+
+from isolde._core import Columns
+from isolde.findings import Anomaly
+from isolde.formats import decode
+from isolde.history import History, Key, Operation, Status, Value, observed, token, written
+
+
+def cut_out(columns: Columns, anomaly: Anomaly) -> History:
+    """The sub-history of the transactions that ``anomaly`` needs, in file order."""
+    whole = _with_outcomes(decode(columns, sorted({*anomaly.positions, *anomaly.also_needed})))
+    if not anomaly.cycle:
+        # A read that nothing explains shows itself; everything else only has to stay out of the way.
+        shown = {whole.transactions[-1].id} if len(anomaly.positions) == 1 else set(anomaly.transactions)
+        return _closed(whole, keep=shown)
+    return _closed(whole, keep=set())
+
+
+def _with_outcomes(history: History) -> History:
+    """What is unknown took effect, since somebody, maybe left behind, read it; but nothing is known to follow its end."""
+    times = [time for t in history.transactions for time in (t.start, t.end) if time is not None]
+    last = max(times, default=None)
+    return replace(
+        history,
+        transactions=tuple(
+            t if t.status is not Status.UNKNOWN else replace(t, status=Status.COMMITTED, end=last if t.start is not None else t.end)
+            for t in history.transactions
+        ),
+    )
+
+
+def _closed(history: History, keep: set[object]) -> History:
+    """``history`` with every read either explained from within, or taken as initial, or left out."""
+    installed: set[tuple[Key, Hashable]] = set()
+    for transaction in history.transactions:
+        installed |= {(w[0], token(w[1])) for op in transaction.ops if (w := written(op)) is not None}
+    missing: dict[Key, dict[Hashable, Value]] = defaultdict(dict)
+    needs_initial: set[Key] = set()
+    for transaction in history.transactions:
+        for op in transaction.ops:
+            if (read := observed(op)) is None or (read[0], token(read[1])) in installed:
+                continue
+            if token(read[1]) == token(history.initial.get(read[0])):
+                needs_initial.add(read[0])
+            elif transaction.id not in keep and transaction.status is not Status.ABORTED:
+                missing[read[0]][token(read[1])] = read[1]
+    initial = dict(history.initial)
+    for key, values in missing.items():
+        if len(values) == 1 and key not in needs_initial:
+            initial[key] = next(iter(values.values()))
+
+    def explained(op: Operation) -> bool:
+        read = observed(op)
+        return read is None or (read[0], token(read[1])) in installed or token(read[1]) == token(initial.get(read[0]))
+
+    kept = tuple(
+        transaction if transaction.id in keep else replace(transaction, ops=tuple(filter(explained, transaction.ops)))
+        for transaction in history.transactions
+    )
+    used = {key for t in kept for op in t.ops for key in [getattr(op, "key", None)]}
+    initial = {key: value for key, value in initial.items() if key in used}
+    versions = tuple(chain for chain in history.versions if chain.key in used)
+    return replace(history, transactions=kept, initial=initial, versions=versions)

@@ -1,0 +1,53 @@
+"""Every exception that a caller may see, one tree. Violations and "undecided" are values, never exceptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class IsoldeError(Exception):
+    """A question that cannot be asked: wrong usage, unreadable input, a failed outside part."""
+
+
+class UsageError(IsoldeError):
+    """The question itself is wrong: an unknown level, options that exclude each other."""
+
+
+class InputError(IsoldeError):
+    """An input cannot be read or an output cannot be written; the text names the file and the reason."""
+
+
+@dataclass(eq=False)
+class MalformedHistory(InputError):
+    """A file is readable but is not a history."""
+
+    file: str
+    line: int
+    field: str
+    found: str
+    expected: str
+    transactions_before: int
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        if self.field:
+            return f'{place}: "{self.field}" is {self.found}; expected {self.expected}'
+        return f"{place}: {self.found}; expected {self.expected}"
+
+
+@dataclass(eq=False)
+class MalformedNotation(InputError):
+    """A text is not in the short notation."""
+
+    line: int
+    column: int
+    found: str
+    expected: str
+    file: str = "notation"
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: column {self.column} has {self.found}; expected {self.expected}"
+
+
+class MissingDependency(IsoldeError):
+    """An optional package is needed for this and is not installed; the text says how to get it."""

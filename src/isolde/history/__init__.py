@@ -1,0 +1,48 @@
+"""The nouns: what clients saw, as plain values, and a short notation for them."""
+
+from isolde.history.model import (
+    Append,
+    CompareAndSet,
+    History,
+    Key,
+    Operation,
+    Read,
+    Scalar,
+    Scan,
+    Sql,
+    Status,
+    Transaction,
+    TxnId,
+    Value,
+    VersionChain,
+    Write,
+    observed,
+    token,
+    written,
+)
+from isolde.history.notation import parse, render, render_operation, render_value
+
+__all__ = [
+    "Append",
+    "CompareAndSet",
+    "History",
+    "Key",
+    "Operation",
+    "Read",
+    "Scalar",
+    "Scan",
+    "Sql",
+    "Status",
+    "Transaction",
+    "TxnId",
+    "Value",
+    "VersionChain",
+    "Write",
+    "observed",
+    "parse",
+    "render",
+    "render_operation",
+    "render_value",
+    "token",
+    "written",
+]

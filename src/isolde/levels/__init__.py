@@ -1,0 +1,18 @@
+"""The lattice of levels and the catalogue of anomalies: tables with a citation a row, no algorithms."""
+
+from isolde.levels.anomalies import ANOMALIES, AnomalyRow, anomaly
+from isolde.levels.lattice import IMPLICATIONS, LEVELS, Implication, Level, LevelRow, implies, level_named, row
+
+__all__ = [
+    "ANOMALIES",
+    "IMPLICATIONS",
+    "LEVELS",
+    "AnomalyRow",
+    "Implication",
+    "Level",
+    "LevelRow",
+    "anomaly",
+    "implies",
+    "level_named",
+    "row",
+]

@@ -1,0 +1,97 @@
+"""Findings for a terminal.
+
+A cycle is drawn as a loop down the left edge, the transactions on it with what they did::
+
+    ┌─▶ T1  s1  r(x,0) r(y,0) w(x,1)
+    │    │ rw y   T1 read y = 0, which T2 replaced by y = 2.
+    │    ▼
+    │   T2  s2  r(x,0) r(y,0) w(y,2)
+    │    │ rw x   T2 read x = 0, which T1 replaced by x = 1.
+    └────┘
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping
+
+from isolde.findings import Anomaly, EvidenceUsed, Finding, Report, Verdict
+from isolde.history import Transaction, TxnId, render_operation
+
+_WORDS = {Verdict.SATISFIED: "satisfied", Verdict.VIOLATED: "VIOLATED", Verdict.UNDECIDED: "undecided"}
+_COLOURS = {Verdict.SATISFIED: "green", Verdict.VIOLATED: "red", Verdict.UNDECIDED: "yellow"}
+_OPS_MAX = 12
+_WIDTH = 110
+
+Paint = Callable[[str, str], str]
+"""Gives a text a colour."""
+
+
+def render_report(
+    title: str, report: Report, transactions: Mapping[TxnId, Transaction], paint: Paint = lambda text, _: text
+) -> str:
+    """The whole report; ``transactions`` are those that the anomalies name."""
+    size = report.size
+    parts = [f"{size.transactions:,} transactions ({size.committed:,} committed"]
+    parts += [f"{count:,} {word}" for count, word in ((size.aborted, "aborted"), (size.unknown, "unknown")) if count]
+    head = ", ".join(parts) + f"), {size.sessions:,} sessions, {size.operations:,} operations"
+    lines = [f"{title}: {head}"]
+    for finding in report.findings:
+        lines += _finding(finding, transactions, paint)
+    return "\n".join(lines)
+
+
+def _finding(finding: Finding, transactions: Mapping[TxnId, Transaction], paint: Paint) -> list[str]:
+    word = paint(_WORDS[finding.verdict], _COLOURS[finding.verdict])
+    line = f"  {finding.level.value}: {word}"
+    if finding.anomalies:
+        names = list(dict.fromkeys(anomaly.name for anomaly in finding.anomalies))
+        line += f" by {', '.join(names)}"
+    line += f"  ({finding.seconds:.2f} s)"
+    lines = [line]
+    if finding.verdict is Verdict.UNDECIDED:
+        lines += textwrap.wrap(finding.reason, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    if finding.evidence is not None:
+        lines.append(f"    evidence: {_evidence(finding.evidence)}")
+    for number, anomaly in enumerate(finding.anomalies, 1):
+        prefix = f"{number}. " if len(finding.anomalies) > 1 else ""
+        lines.append("")
+        text = f"{prefix}{anomaly.name}: {anomaly.explanation}"
+        lines += textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="      ")
+        lines.append("")
+        lines += ["    " + row for row in _picture(anomaly, transactions)]
+    return lines
+
+
+def _evidence(known: EvidenceUsed) -> str:
+    kinds = (
+        (known.so, "session order"),
+        (known.wr, "reads attributed"),
+        (known.ww, "overwrites known"),
+        (known.rw, "anti-dependencies"),
+        (known.open_pairs, "pairs of writes open"),
+    )
+    return ", ".join(f"{count:,} {word}" for count, word in kinds if count) or "none"
+
+
+def _label(transaction: Transaction) -> str:
+    name = f"T{transaction.id}" if isinstance(transaction.id, int) else transaction.id
+    ops = [render_operation(op) for op in transaction.ops]
+    if len(ops) > _OPS_MAX:
+        ops = [*ops[:_OPS_MAX], f"… {len(transaction.ops) - _OPS_MAX} more"]
+    status = "" if transaction.status.value == "committed" else f" ({transaction.status.value})"
+    return f"{name}  session {transaction.session}{status}  {' '.join(ops)}"
+
+
+def _picture(anomaly: Anomaly, transactions: Mapping[TxnId, Transaction]) -> list[str]:
+    closes = bool(anomaly.cycle) and anomaly.cycle[-1].target == anomaly.cycle[0].source
+    if not closes:
+        rows = [_label(transactions[name]) for name in anomaly.transactions]
+        return rows + [f"  {link.kind}: {link.sentence}" for link in anomaly.cycle]
+    rows = []
+    for number, link in enumerate(anomaly.cycle):
+        rows.append(("┌─▶ " if number == 0 else "│   ") + _label(transactions[link.source]))
+        kind = link.kind if link.key is None else f"{link.kind} {link.key}"
+        rows.append(f"│    │ {kind:<6} {link.sentence}")
+        rows.append("│    ▼" if number + 1 < len(anomaly.cycle) else "└────┘")
+    return rows

@@ -1,0 +1,53 @@
+"""Read uncommitted (Adya's PL-1): the writes of committed transactions have one order for all keys (no G0).
+
+What was read does not matter, with one exception: a list that was read tells in which order its elements came, and
+that everything it lacks came later. Elements that cannot be attributed (nobody committed them, two transactions
+appended them) tell nothing, nor do the reader's own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from itertools import groupby, permutations
+
+from isolde.history import Key, Read
+
+from .orders import chains_hold
+from .states import Extend, elements_of, state_of
+from .worlds import Node, World
+
+
+def read_uncommitted(world: World) -> bool:
+    """Some order of the writers follows the version chains and what the lists that were read tell."""
+    writers = [index for index, node in enumerate(world.nodes) if node.effects]
+    return any(
+        chains_hold(world, order) and all(_lists_hold(world, order, node) for node in world.nodes)
+        for order in permutations(writers)
+    )
+
+
+def _lists_hold(world: World, order: Sequence[int], reader: Node) -> bool:
+    for op in reader.transaction.ops:
+        elements = elements_of(state_of(op.key, op.value, world.lists)) if isinstance(op, Read) else None
+        if elements is None or not isinstance(op, Read):
+            continue
+        appenders = _appenders(world, op.key)
+        told = [appenders[e] for e in elements if e in appenders and world.nodes[appenders[e]] is not reader]
+        told = [index for index, _ in groupby(told)]
+        known = [index for index in order if index in appenders.values() and world.nodes[index] is not reader]
+        if told != known[: len(told)]:
+            return False
+    return True
+
+
+def _appenders(world: World, key: Key) -> dict[Hashable, int]:
+    """Who appended each element of the list at ``key``, where only one transaction can have done it."""
+    appended: list[tuple[Hashable, int]] = []
+    for index, node in enumerate(world.nodes):
+        effect = node.effects.get(key)
+        if isinstance(effect, Extend):
+            appended += [(element, index) for element in effect.elements]
+    times = Counter(element for element, _ in appended)
+    times.update(elements_of(world.initial_state(key)) or ())
+    return {element: index for element, index in appended if times[element] == 1}
