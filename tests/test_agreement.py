@@ -14,10 +14,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
 import pytest
+
 from definition import satisfies
 from definition.random_histories import SHAPES, random_history
 from isolde._core import Analysis
 from isolde.engines.check import check, cut_out, holds_up
+from isolde.errors import IsoldeError
 from isolde.findings import Finding, Verdict
 from isolde.formats import encode
 from isolde.history import History, render
@@ -66,13 +68,13 @@ def disagreement(history: History, finding: Finding, *, session_order: bool, jud
             return f"called violated ({finding.anomalies[0].name}), the definition says it holds"
         case Verdict.VIOLATED:
             for anomaly in finding.anomalies:
-                if not holds_up(history, level, anomaly):
+                if not holds_up(history, level, anomaly, judge_aborted=judge_aborted):
                     return f"the evidence of {anomaly.name} does not hold up: {anomaly.explanation}"
             options = {"session_order": session_order, "judge_aborted": judge_aborted}
-            witness = cut_out(encode(history), finding.anomalies[0])
-            again = check(encode(witness), [level], **options).findings[0]
-            if again.verdict is not Verdict.VIOLATED:
-                return f"the witness {render(witness)!r} is {again.verdict.value}"
+            try:
+                cut_out(encode(history), level, finding.anomalies[0], **options)
+            except IsoldeError as error:
+                return f"no witness, {error}"
         case _:
             pass
     return None

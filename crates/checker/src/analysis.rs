@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use isolde_history::{History, Op, OpKind};
+use isolde_history::{History, NO_KEY, Op, OpKind};
 
 use crate::acyclic::{Rule, Space};
-use crate::attribution::{Attribution, Fault, NONE, ReadFault, attribute};
+use crate::attribution::{Attribution, Fault, INITIAL, NONE, ReadFault, attribute};
 use crate::components::components;
 use crate::dependencies::{Dependencies, Edge, collect};
 use crate::evidence::{Evidence, Relation, between};
@@ -247,7 +247,14 @@ impl Analysis {
         let mut violations = self.lost_updates(all);
         if violations.is_empty() || all {
             let conflicts = linear::conflicts(&self.history, &self.attribution, &self.dependencies, &self.roles);
-            violations.extend(conflicts.into_iter().map(Violation::NotLinearizable));
+            violations.extend(conflicts.into_iter().map(|conflict| match conflict {
+                Conflict::Loop { txns } => {
+                    let after = txns.iter().cycle().skip(1);
+                    let steps = txns.iter().zip(after).map(|(&a, &b)| (a, b, Step::Known(Edge::Dependency)));
+                    Violation::Cycle(self.explain(&steps.collect::<Vec<_>>()))
+                }
+                other => Violation::NotLinearizable(other),
+            }));
         }
         violations.truncate(if all { REPORTED_MAX } else { 1 });
         violations
@@ -366,6 +373,23 @@ impl Analysis {
             }
         }
         order.len() == counted
+    }
+
+    /// The transactions that these read from, ascending.
+    pub fn sources(&self, txns: &[u32]) -> Vec<u32> {
+        let mut sources = Vec::new();
+        for &txn in txns {
+            for row in self.history.ops_of(txn).filter(|&row| self.history.ops.key[row] != NO_KEY) {
+                let place = self.attribution.place(self.history.ops.key[row], row as u32) as usize;
+                let version = self.attribution.read_of[place];
+                if version != NONE && self.attribution.writer(version) != INITIAL {
+                    sources.push(self.attribution.writer(version));
+                }
+            }
+        }
+        sources.sort_unstable();
+        sources.dedup();
+        sources
     }
 
     /// How many transactions count.

@@ -8,7 +8,7 @@
 //! the order is complete and nothing is left open (Wei et al. 2025, algorithm 1, for more than
 //! mini-transactions).
 
-use isolde_history::History;
+use isolde_history::{History, Op, Value};
 use rustc_hash::FxHashMap;
 
 use crate::attribution::{Attribution, INITIAL, NONE};
@@ -152,7 +152,7 @@ pub fn collect(
 ) -> Dependencies {
     let nodes = history.len();
     let mut counts = Counts::default();
-    let mut chains = Chains::find(attribution, roles, &mut counts);
+    let mut chains = Chains::find(history, attribution, roles, &mut counts);
     chains.add_told(history, attribution, roles);
     let session_next = session_successors(history, roles);
     let mut lists = edges_by_key(attribution, roles, &chains, threads, &mut counts);
@@ -192,6 +192,14 @@ fn session_successors(history: &History, roles: &[Role]) -> Vec<u32> {
     next
 }
 
+fn reads_something(history: &History, op: u32) -> bool {
+    match history.op(op as usize) {
+        Op::Read(..) => true,
+        Op::Cas(_, cas) => cas.applied || cas.current != Value::MISSING,
+        Op::Write(..) | Op::Append(..) | Op::Scan(_) | Op::Sql(_) => false,
+    }
+}
+
 /// Which version follows which.
 struct Chains {
     overwritten_by: Vec<u32>,
@@ -204,7 +212,7 @@ struct Chains {
 }
 
 impl Chains {
-    fn find(attribution: &Attribution, roles: &[Role], counts: &mut Counts) -> Chains {
+    fn find(history: &History, attribution: &Attribution, roles: &[Role], counts: &mut Counts) -> Chains {
         let mut chains = Chains {
             overwritten_by: vec![NONE; attribution.version_count()],
             also: FxHashMap::default(),
@@ -220,13 +228,16 @@ impl Chains {
             for place in attribution.places(key) {
                 let txn = attribution.txn[place];
                 let version = attribution.read_of[place];
-                if version != NONE && read.is_none_or(|(reader, _)| reader != txn) {
+                // The first read counts even if it has no single writer: a later one does not replace it.
+                if read.is_none_or(|(reader, _)| reader != txn)
+                    && (version != NONE || reads_something(history, attribution.op[place]))
+                {
                     read = Some((txn, version));
                 }
                 if attribution.installs[place] && roles[txn as usize] == Role::Effective {
                     let installed = attribution.version_at(place as u32);
                     match read {
-                        Some((reader, before)) if reader == txn => chains.follow(before, installed),
+                        Some((reader, before)) if reader == txn && before != NONE => chains.follow(before, installed),
                         _ => roots.push(installed),
                     }
                 }
@@ -285,7 +296,15 @@ impl Chains {
             let versions = versions_by_value(history, attribution, roles, *key);
             // A value that nobody installed, or several did, says nothing; its neighbours still follow.
             let known: Vec<u32> = values.iter().filter_map(|value| versions.get(value).copied().flatten()).collect();
+            let mut distinct = known.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
             self.told_ambiguously |= values.iter().any(|value| versions.get(value) == Some(&None));
+            // A value told twice has a second writer that does not count here.
+            if distinct.len() < known.len() {
+                self.told_ambiguously = true;
+                continue;
+            }
             for pair in known.windows(2) {
                 if pair[1] == Attribution::initial_version(*key) {
                     self.before_initial.extend((pair[0] != pair[1]).then_some(pair[0]));
@@ -302,14 +321,13 @@ fn versions_by_value(
     attribution: &Attribution,
     roles: &[Role],
     key: u32,
-) -> FxHashMap<isolde_history::Value, Option<u32>> {
-    use isolde_history::{Op, Value};
+) -> FxHashMap<Value, Option<u32>> {
     let name = history.keys.name(key);
     let initial = history.header.initial.iter().find(|(k, _)| *k == name).map_or(Value::NULL, |(_, v)| *v);
     let mut versions = FxHashMap::default();
     versions.insert(initial, Some(Attribution::initial_version(key)));
     for place in attribution.places(key) {
-        if !attribution.installs[place] || roles[attribution.txn[place] as usize] != Role::Effective {
+        if !attribution.installs[place] {
             continue;
         }
         let value = match history.op(attribution.op[place] as usize) {
@@ -320,6 +338,12 @@ fn versions_by_value(
         let version = attribution.version_at(place as u32);
         versions.entry(value).and_modify(|v| *v = None).or_insert(Some(version));
     }
+    // Uniqueness counts every writer that may have committed; the order only those that did.
+    versions.retain(|_, version| {
+        version.is_none_or(|v| {
+            attribution.writer(v) == INITIAL || roles[attribution.writer(v) as usize] == Role::Effective
+        })
+    });
     versions
 }
 

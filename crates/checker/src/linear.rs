@@ -29,6 +29,11 @@ pub enum Conflict {
         /// Those that wrote the versions between the two.
         between: Vec<u32>,
     },
+    /// Each of these read what the one before it wrote, in a circle.
+    Loop {
+        /// The transactions around the circle.
+        txns: Vec<u32>,
+    },
     /// Two blocks must each come before the other: `first_end` of one was over before `second_start` of
     /// the other began, and `second_end` of that before `first_start` of the one.
     Blocks {
@@ -130,17 +135,46 @@ impl KeyView<'_> {
     fn conflict(&self) -> Option<Conflict> {
         let initial = Attribution::initial_version(self.key);
         let mut blocks = Vec::new();
+        let mut covered = self.chain(initial).len() - 1;
         match self.block(initial) {
             Ok(block) => blocks.push(Block { end_min: i64::MIN, end_min_of: INITIAL, ..block }),
             Err(conflict) => return Some(conflict),
         }
         for root in self.roots() {
+            covered += self.chain(root).len();
             match self.block(root) {
                 Ok(block) => blocks.push(block),
                 Err(conflict) => return Some(conflict),
             }
         }
+        if covered < self.installed().count() {
+            return self.circle().or_else(|| self.between(&blocks));
+        }
         self.between(&blocks)
+    }
+
+    /// The versions that took effect.
+    fn installed(&self) -> impl Iterator<Item = u32> + '_ {
+        let attribution = self.attribution;
+        attribution
+            .places(self.key)
+            .filter(|&p| attribution.installs[p] && self.roles[attribution.txn[p] as usize] == Role::Effective)
+            .map(|place| attribution.version_at(place as u32))
+    }
+
+    /// Versions that were each made from the one before, in a circle, and so belong to no block.
+    fn circle(&self) -> Option<Conflict> {
+        let next = |version: u32| self.dependencies.overwritten_by[version as usize];
+        let limit = self.installed().count();
+        self.installed().find_map(|start| {
+            let mut versions = vec![start];
+            let mut at = next(start);
+            while at != NONE && at != start && versions.len() <= limit {
+                versions.push(at);
+                at = next(at);
+            }
+            (at == start).then(|| Conflict::Loop { txns: self.writers(&versions) })
+        })
     }
 
     /// Versions written without reading the one before.
@@ -209,8 +243,7 @@ impl KeyView<'_> {
         if later == NONE || later == txn || following.end_min >= start {
             return Ok(());
         }
-        let of_later =
-            |&v: &u32| self.attribution.writer(v) == later || self.readers.of(v).contains(&later);
+        let of_later = |&v: &u32| self.attribution.writer(v) == later || self.readers.of(v).contains(&later);
         let reach = chain.iter().rposition(of_later).map_or(chain.len(), |at| at + 1);
         let between = self.writers(&chain[..reach]);
         Err(Conflict::Order { key: self.key, earlier: txn, later, between })

@@ -7,6 +7,7 @@ mod history;
 mod json;
 mod jsonl_read;
 mod jsonl_write;
+mod line;
 mod names;
 mod parquet;
 mod stream;

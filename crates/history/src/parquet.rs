@@ -23,8 +23,9 @@ use parquet::file::properties::WriterProperties;
 
 use crate::error::{Error, Malformed, Result};
 use crate::history::{History, NO_TIME, Op, OpKind, Space, Status};
-use crate::jsonl_read::{read_extra, read_jsonl_bytes, read_op as read_op_json, read_value};
+use crate::jsonl_read::read_jsonl_bytes;
 use crate::jsonl_write::{write_header, write_op, write_versions};
+use crate::line::{read_extra, read_op as read_op_json, read_value};
 use crate::value::Value;
 
 const ROWS_PER_GROUP: usize = 1 << 17;

@@ -62,6 +62,11 @@ impl Analysis {
         enter(py, move || Ok(inner.replays(&order)))
     }
 
+    /// The transactions that these read from.
+    fn sources(&self, transactions: Vec<u32>) -> Vec<u32> {
+        self.inner.sources(&transactions)
+    }
+
     /// Known edges (so, wr, ww, rw), open keys, open pairs, counted transactions.
     fn counts(&self) -> (u64, u64, u64, u64, u64, u64, usize) {
         let c = self.inner.dependencies.counts;
@@ -100,6 +105,8 @@ impl Analysis {
             }
             Violation::Cycle(edges) => ("cycle", self.edges(py, edges)?).into_pyobject(py),
             Violation::LostUpdate { edges } => ("lost-update", self.edges(py, edges)?).into_pyobject(py),
+            // Told as the cycle that it is.
+            Violation::NotLinearizable(Conflict::Loop { .. }) => ("cycle", PyList::empty(py)).into_pyobject(py),
             Violation::BeforeInitial { key, writer, op } => {
                 ("before-initial", self.key(*key), *writer, self.place(*op)).into_pyobject(py)
             }
@@ -115,7 +122,8 @@ impl Analysis {
                 between,
             }) => {
                 let early = (*first_end != INITIAL).then_some(*first_end);
-                ("blocks", self.key(*key), early, *first_start, *second_end, *second_start, between.clone()).into_pyobject(py)
+                ("blocks", self.key(*key), early, *first_start, *second_end, *second_start, between.clone())
+                    .into_pyobject(py)
             }
         }
     }

@@ -26,8 +26,8 @@ __all__ = [
     "OrderConflict",
     "Reason",
     "Satisfied",
-    "UnexplainedRead",
     "Undecided",
+    "UnexplainedRead",
     "Violated",
     "Violation",
     "generate",
@@ -259,6 +259,10 @@ class Analysis:
         """How much is known."""
         return Evidence(*self._native.counts())
 
+    def sources(self, transactions: Sequence[int]) -> list[int]:
+        """The transactions that these read from."""
+        return self._native.sources(list(transactions))
+
     def replays(self, order: Sequence[int]) -> bool:
         """Whether a serial execution in this order gives every read its value."""
         return _enter(lambda: self._native.replays(list(order)), self._name)
@@ -353,4 +357,3 @@ def generate(
 def generator_names() -> tuple[list[str], list[str], list[str], list[str]]:
     """The names that :func:`generate` takes: workloads, distributions, levels, anomalies."""
     return _native.generator_names()
-

@@ -11,7 +11,9 @@ from isolde.levels import ANOMALIES, IMPLICATIONS, LEVELS
 
 def _table(rows: list[tuple[str, ...]]) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
 
 
 @click.command()
@@ -54,7 +56,9 @@ def anomalies(as_json: bool) -> int:
     ]
     if as_json:
         names = ("name", "ruled_out_from", "description", "source")
-        content = [dict(zip(names, (name, level or None, text, source), strict=True)) for name, level, text, source in rows]
+        content = [
+            dict(zip(names, (name, level or None, text, source), strict=True)) for name, level, text, source in rows
+        ]
         click.echo(json.dumps({"anomalies": content}, ensure_ascii=False))
         return 0
     click.echo(_table([("ANOMALY", "RULED OUT FROM", "DESCRIPTION", "SOURCE"), *rows]))

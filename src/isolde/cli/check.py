@@ -48,7 +48,9 @@ def _levels(names: Iterable[str]) -> list[Level]:
 @click.option("--all-anomalies", is_flag=True, help="Report one anomaly for each strongly connected component.")
 @click.option("--session-order/--no-session-order", default=True, help="Must the order inside a session be kept?")
 @click.option("--judge-aborted", is_flag=True, help="Judge what aborted transactions read, too.")
-@click.option("--witness", metavar="FILE", help="Write the transactions of the first anomaly as a history of their own.")
+@click.option(
+    "--witness", metavar="FILE", help="Write the transactions of the first anomaly as a history of their own."
+)
 def check(
     histories: tuple[str, ...],
     names: tuple[str, ...],
@@ -84,7 +86,7 @@ def check(
         else:
             click.echo(("\n" if number else "") + render_report(path, report, _named(columns, report), _paint))
         if witness is not None:
-            _write_witness(columns, report, witness)
+            _write_witness(columns, report, witness, session_order=session_order, judge_aborted=judge_aborted)
         statuses += [_STATUS[finding.verdict] for finding in report.findings]
     return min(statuses, key=_SERIOUS.index)
 
@@ -109,10 +111,16 @@ def _named(columns: Columns, report: Report) -> dict[TxnId, Transaction]:
     return {t.id: t for t in decode(columns, sorted(positions)).transactions} if positions else {}
 
 
-def _write_witness(columns: Columns, report: Report, path: str) -> None:
+def _write_witness(columns: Columns, report: Report, path: str, *, session_order: bool, judge_aborted: bool) -> None:
     for finding in report.findings:
         if finding.anomalies:
-            history = cut_out(columns, finding.anomalies[0])
+            history = cut_out(
+                columns,
+                finding.level,
+                finding.anomalies[0],
+                session_order=session_order,
+                judge_aborted=judge_aborted,
+            )
             write(encode(history), path)
             count = len(history.transactions)
             click.echo(f"isolde: wrote {count} transactions of the {finding.anomalies[0].name} to {path}", err=True)

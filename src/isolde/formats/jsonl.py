@@ -110,7 +110,8 @@ def _decode_header(line: dict[str, Any]) -> tuple[dict[Key, Value], Any, dict[st
 def decode_history(text: bytes) -> History:
     """The nouns of JSON Lines that the core wrote, which are therefore known to be well formed."""
     initial: dict[Key, Value] = {}
-    meta, extra = None, {}
+    meta: Any = None
+    extra: dict[str, Any] = {}
     versions, transactions = [], []
     for raw in text.splitlines():
         line = json.loads(raw, parse_float=Decimal)

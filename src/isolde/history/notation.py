@@ -335,4 +335,3 @@ def _chain(reader: _Reader, value: Value) -> tuple[Scalar, ...]:
     if not isinstance(value, tuple):
         raise reader.error(render_value(value), "a list of versions such as [0,1,5]")
     return value
-

@@ -27,10 +27,15 @@ ANOMALIES: tuple[AnomalyRow, ...] = (
     AnomalyRow("future-read", "a transaction read a value that it wrote only later", _RC, _WEI),
     AnomalyRow("not-my-last-write", "a transaction read a value of its own that it had overwritten", _RC, _WEI),
     AnomalyRow("not-my-own-write", "a transaction wrote a key and then read somebody else's value", _RC, _WEI),
-    AnomalyRow("intermediate-read", "a value was read that its writer overwrote before committing", _RC, "Adya 1999, G1b"),
+    AnomalyRow(
+        "intermediate-read", "a value was read that its writer overwrote before committing", _RC, "Adya 1999, G1b"
+    ),
     AnomalyRow("non-repeatable-read", "a transaction read a key twice and saw two values", _RA, "Biswas & Enea 2019"),
     AnomalyRow(
-        "session-guarantee-violation", "a transaction missed an earlier one of its own session", _RA, "Biswas & Enea 2019"
+        "session-guarantee-violation",
+        "a transaction missed an earlier one of its own session",
+        _RA,
+        "Biswas & Enea 2019",
     ),
     AnomalyRow("non-monotonic-read", "after seeing a transaction, an older state was read", _RC, "Biswas & Enea 2019"),
     AnomalyRow("fractured-read", "a part of a transaction was seen, another part was not", _RA, "Biswas & Enea 2019"),

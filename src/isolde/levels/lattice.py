@@ -81,7 +81,11 @@ LEVELS: tuple[LevelRow, ...] = (
         _SEARCH,
     ),
     LevelRow(
-        Level.SERIALIZABLE, "ser", "some serial order of the transactions explains every read", "Adya 1999, PL-3", _SEARCH
+        Level.SERIALIZABLE,
+        "ser",
+        "some serial order of the transactions explains every read",
+        "Adya 1999, PL-3",
+        _SEARCH,
     ),
     LevelRow(
         Level.STRICT_SNAPSHOT_ISOLATION,

@@ -6,7 +6,18 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from isolde._core import BeforeInitial, Blocks, Columns, Cycle, LostUpdate, OpPlace, OrderConflict, Reason, UnexplainedRead, Violation
+from isolde._core import (
+    BeforeInitial,
+    Blocks,
+    Columns,
+    Cycle,
+    LostUpdate,
+    OpPlace,
+    OrderConflict,
+    Reason,
+    UnexplainedRead,
+    Violation,
+)
 from isolde.engines.check.naming import chosen_reasons, name_of, txn_name
 from isolde.errors import IsoldeError
 from isolde.findings import Anomaly, Link
@@ -140,7 +151,9 @@ class Explainer:
                 case "fractured-read":
                     return f"{reader} saw a part of {writer} but read {missed}, which {writer} replaced."
                 case "non-monotonic-read":
-                    return f"{reader} had seen {writer} and then went back: it read {missed}, which {writer} had replaced."
+                    return (
+                        f"{reader} had seen {writer} and then went back: it read {missed}, which {writer} had replaced."
+                    )
         last = edges[-1]
         reader = self.name(edges[anti].source) if anti is not None else first
         seen = self.name(edges[anti - 1].source) if anti is not None else second

@@ -28,7 +28,9 @@ def chosen_reasons(found: Cycle | LostUpdate) -> list[Reason]:
         return [_of(edge, "rw", _shared_key(edges)) for edge in edges]
     if all(any(r.relation == "ww" for r in edge.reasons) for edge in edges):
         return [_of(edge, "ww") for edge in edges]
-    chosen = [min(edge.reasons, key=lambda r: _PREFERENCE[r.relation]) if edge.reasons else _bare(edge) for edge in edges]
+    chosen = [
+        min(edge.reasons, key=lambda r: _PREFERENCE[r.relation]) if edge.reasons else _bare(edge) for edge in edges
+    ]
     return [_of(edge, "rt") if edge.taken == "rt" else reason for edge, reason in zip(edges, chosen, strict=True)]
 
 
@@ -81,7 +83,5 @@ def _name_of_single(reasons: Sequence[Reason]) -> str:
             return "lost-update" if other.key == anti.key else "g-single"
         case _:
             # The reader saw the writer first and its past afterwards, or the other way round: read committed tells these apart.
-            seen_first = (
-                other.to_op is not None and anti.from_op is not None and other.to_op.index < anti.from_op.index
-            )
+            seen_first = other.to_op is not None and anti.from_op is not None and other.to_op.index < anti.from_op.index
             return "non-monotonic-read" if seen_first else "fractured-read"

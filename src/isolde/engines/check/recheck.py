@@ -9,25 +9,27 @@ from isolde.history import History, Key, Status, Transaction, TxnId, Value, obse
 from isolde.levels import Level
 
 _SNAPSHOT = frozenset({Level.SNAPSHOT_ISOLATION, Level.STRICT_SNAPSHOT_ISOLATION})
+_Counted = list[Transaction]
 _STRICT = frozenset({Level.STRICT_SNAPSHOT_ISOLATION, Level.STRICT_SERIALIZABLE, Level.LINEARIZABLE})
 
 
-def holds_up(history: History, level: Level, anomaly: Anomaly) -> bool:
+def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted: bool = False) -> bool:
     """Whether ``anomaly`` follows from the operations of ``history`` and is forbidden by ``level``.
 
     For cycles: every edge is shown by operations, the edges close, and the level forbids such a cycle. For single reads: the
     value has no writer that the reader may see.
     """
     by_id = {transaction.id: transaction for transaction in history.transactions}
+    counted = _counted(history, judge_aborted=judge_aborted)
     if not anomaly.cycle:
         return anomaly.name in _UNEXPLAINED and _UNEXPLAINED[anomaly.name](history, by_id[anomaly.transactions[-1]])
     if level is Level.LINEARIZABLE and anomaly.name == "real-time-violation":
         links = [link for link in anomaly.cycle if link.kind == "rt"]
-        return bool(links) and all(_edge(history, by_id, link) for link in links)
+        return bool(links) and all(_edge(history, counted, by_id, link) for link in links)
     targets = [link.target for link in anomaly.cycle]
     sources = [link.source for link in anomaly.cycle]
     closed = targets == sources[1:] + sources[:1]
-    return closed and all(_edge(history, by_id, link) for link in anomaly.cycle) and _forbidden(level, anomaly)
+    return closed and all(_edge(history, counted, by_id, link) for link in anomaly.cycle) and _forbidden(level, anomaly)
 
 
 def _forbidden(level: Level, anomaly: Anomaly) -> bool:
@@ -59,7 +61,7 @@ def _outside_reads(transaction: Transaction) -> list[tuple[Key, Value]]:
     return reads
 
 
-def _edge(history: History, by_id: Mapping[TxnId, Transaction], link: Link) -> bool:
+def _edge(history: History, counted: _Counted, by_id: Mapping[TxnId, Transaction], link: Link) -> bool:
     source, target = by_id[link.source], by_id[link.target]
     match link.kind:
         case "so":
@@ -71,70 +73,74 @@ def _edge(history: History, by_id: Mapping[TxnId, Transaction], link: Link) -> b
             wrote = _final_writes(source)
             return any(k == link.key and k in wrote and token(wrote[k]) == token(v) for k, v in _outside_reads(target))
         case "ww":
-            return _overwrote(history, source, target, link.key)
+            return _overwrote(history, counted, source, target, link.key)
         case "rw":
             return any(
-                _follows(history, key, value, target) for key, value in _outside_reads(source) if key == link.key
+                _follows(history, counted, key, value, target)
+                for key, value in _outside_reads(source)
+                if key == link.key
             )
         case _:
             return False
 
 
-def _overwrote(history: History, source: Transaction, target: Transaction, key: Key | None) -> bool:
+def _overwrote(history: History, counted: _Counted, source: Transaction, target: Transaction, key: Key | None) -> bool:
     wrote = _final_writes(source)
-    return key is not None and key in wrote and _follows(history, key, wrote[key], target)
+    return key is not None and key in wrote and _follows(history, counted, key, wrote[key], target)
 
 
-def _follows(history: History, key: Key, value: Value, target: Transaction) -> bool:
+def _follows(history: History, counted: _Counted, key: Key, value: Value, target: Transaction) -> bool:
     """Whether ``target`` is known to have replaced ``value``: it read it and wrote the key; or it wrote the key, and
     ``value`` ends the chain of the initial value, which comes before every other write; or the database said so."""
     final = _final_writes(target)
     if key not in final:
         return False
-    reads = _explained_reads(history, target, key)
-    if reads:
-        if token(reads[0]) == token(value):
+    made_from = _made_from(history, target, key)
+    if made_from:
+        if made_from[0] == token(value):
             return True
-    elif token(value) in _initial_chain(history, key):
+    elif token(value) in _initial_chain(history, counted, key):
         return True
     chains = [[token(v) for v in chain.values] for chain in history.versions if chain.key == key]
     return any(
-        token(value) in chain and token(final[key]) in chain and chain.index(token(value)) < chain.index(token(final[key]))
+        token(value) in chain
+        and token(final[key]) in chain
+        and chain.index(token(value)) < chain.index(token(final[key]))
         for chain in chains
     )
 
 
-def _initial_chain(history: History, key: Key) -> set[object]:
+def _initial_chain(history: History, counted: _Counted, key: Key) -> set[object]:
     """The initial value of ``key`` and everything made from it by read-modify-write."""
-    made_from: dict[object, object] = {}
-    for transaction in _counted(history):
+    follows: dict[object, object] = {}
+    for transaction in counted:
         final = _final_writes(transaction)
-        reads = _explained_reads(history, transaction, key)
-        if key in final and reads:
-            made_from[token(reads[0])] = token(final[key])
+        made_from = _made_from(history, transaction, key)
+        if key in final and made_from:
+            follows[made_from[0]] = token(final[key])
     chain: set[object] = set()
     at: object | None = token(history.initial.get(key))
     while at is not None and at not in chain:
         chain.add(at)
-        at = made_from.get(at)
+        at = follows.get(at)
     return chain
 
 
-def _explained_reads(history: History, reader: Transaction, key: Key) -> list[Value]:
-    """What ``reader`` saw of ``key`` that somebody may have left there."""
-    initial = token(history.initial.get(key))
-    return [
-        value
-        for read, value in _outside_reads(reader)
-        if read == key and (token(value) == initial or _writers(history, reader, key, value))
-    ]
+def _made_from(history: History, writer: Transaction, key: Key) -> tuple[()] | tuple[object]:
+    """The version of ``key`` that ``writer`` read first, if that has a single origin."""
+    reads = [value for read, value in _outside_reads(writer) if read == key]
+    if not reads:
+        return ()
+    origins = len(_writers(history, writer, key, reads[0])) + (token(reads[0]) == token(history.initial.get(key)))
+    return (token(reads[0]),) if origins == 1 else ()
 
 
-def _counted(history: History) -> list[Transaction]:
-    """The committed transactions, and those of unknown outcome that a counted one read from."""
+def _counted(history: History, *, judge_aborted: bool) -> _Counted:
+    """The committed transactions, and those of unknown outcome that a counted or judged one read from."""
     counted = [t for t in history.transactions if t.status is Status.COMMITTED]
+    readers = list(history.transactions) if judge_aborted else counted
     seen = {t.id for t in counted}
-    for reader in counted:  # grows while it is walked
+    for reader in readers:  # without judging, this grows while it is walked
         for key, value in _outside_reads(reader):
             writers = _writers(history, reader, key, value)
             if len(writers) == 1 and writers[0].id not in seen and token(value) != token(history.initial.get(key)):

@@ -11,20 +11,40 @@ from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import replace
 
-from isolde._core import Columns
-from isolde.findings import Anomaly
-from isolde.formats import decode
-from isolde.history import History, Key, Operation, Status, Value, observed, token, written
+from isolde._core import Analysis, Columns
+from isolde.engines.check.decide import check
+from isolde.errors import IsoldeError
+from isolde.findings import Anomaly, Verdict
+from isolde.formats import decode, encode
+from isolde.history import History, Key, Operation, Status, TxnId, Value, observed, token, written
+from isolde.levels import Level
 
 
-def cut_out(columns: Columns, anomaly: Anomaly) -> History:
-    """The sub-history of the transactions that ``anomaly`` needs, in file order."""
-    whole = _with_outcomes(decode(columns, sorted({*anomaly.positions, *anomaly.also_needed})))
-    if not anomaly.cycle:
-        # A read that nothing explains shows itself; everything else only has to stay out of the way.
-        shown = {whole.transactions[-1].id} if len(anomaly.positions) == 1 else set(anomaly.transactions)
-        return _closed(whole, keep=shown)
-    return _closed(whole, keep=set())
+def cut_out(
+    columns: Columns, level: Level, anomaly: Anomaly, *, session_order: bool = True, judge_aborted: bool = False
+) -> History:
+    """The sub-history of the transactions that ``anomaly`` needs, in file order, checked to violate ``level`` again.
+
+    Where the order of writes was known only through a longer chain of reads, the transactions of that chain are added.
+    """
+    options = {"session_order": session_order, "judge_aborted": judge_aborted}
+    analysis = Analysis(columns, **options)
+    needed = {*anomaly.positions, *anomaly.also_needed}
+    shown = set() if anomaly.cycle else set(anomaly.transactions)
+    while True:
+        whole = _with_outcomes(decode(columns, sorted(needed)))
+        for candidate in (_closed(whole, shown, keep_initial=True), _closed(whole, shown, keep_initial=False)):
+            if check(encode(candidate), [level], **options).findings[0].verdict is Verdict.VIOLATED:
+                return candidate
+        more = needed.union(analysis.sources(sorted(needed)))
+        if more == needed:
+            # What versions lines say can hang on transactions that nobody here read from: then all of them stay.
+            more = set(range(columns.counts().transactions))
+        if more == needed:
+            raise IsoldeError(
+                f"the {anomaly.name} could not be cut out of {columns.name}; please report this with the file"
+            )
+        needed = more
 
 
 def _with_outcomes(history: History) -> History:
@@ -34,14 +54,20 @@ def _with_outcomes(history: History) -> History:
     return replace(
         history,
         transactions=tuple(
-            t if t.status is not Status.UNKNOWN else replace(t, status=Status.COMMITTED, end=last if t.start is not None else t.end)
+            t
+            if t.status is not Status.UNKNOWN
+            else replace(t, status=Status.COMMITTED, end=last if t.start is not None else t.end)
             for t in history.transactions
         ),
     )
 
 
-def _closed(history: History, keep: set[object]) -> History:
-    """``history`` with every read either explained from within, or taken as initial, or left out."""
+def _closed(history: History, shown: set[TxnId], *, keep_initial: bool) -> History:
+    """``history`` with every read either explained from within, or taken as initial, or left out.
+
+    The transactions ``shown`` stay as they are. ``keep_initial`` says which reads go when both the initial value and a value
+    from outside are needed: those from outside, or those of the initial value.
+    """
     installed: set[tuple[Key, Hashable]] = set()
     for transaction in history.transactions:
         installed |= {(w[0], token(w[1])) for op in transaction.ops if (w := written(op)) is not None}
@@ -53,11 +79,11 @@ def _closed(history: History, keep: set[object]) -> History:
                 continue
             if token(read[1]) == token(history.initial.get(read[0])):
                 needs_initial.add(read[0])
-            elif transaction.id not in keep and transaction.status is not Status.ABORTED:
+            elif transaction.id not in shown and transaction.status is not Status.ABORTED:
                 missing[read[0]][token(read[1])] = read[1]
     initial = dict(history.initial)
     for key, values in missing.items():
-        if len(values) == 1 and key not in needs_initial:
+        if len(values) == 1 and not (keep_initial and key in needs_initial):
             initial[key] = next(iter(values.values()))
 
     def explained(op: Operation) -> bool:
@@ -65,7 +91,7 @@ def _closed(history: History, keep: set[object]) -> History:
         return read is None or (read[0], token(read[1])) in installed or token(read[1]) == token(initial.get(read[0]))
 
     kept = tuple(
-        transaction if transaction.id in keep else replace(transaction, ops=tuple(filter(explained, transaction.ops)))
+        transaction if transaction.id in shown else replace(transaction, ops=tuple(filter(explained, transaction.ops)))
         for transaction in history.transactions
     )
     used = {key for t in kept for op in t.ops for key in [getattr(op, "key", None)]}

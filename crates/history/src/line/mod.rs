@@ -1,0 +1,557 @@
+//! One line of a history: a transaction, a header or a versions line.
+//!
+//! A line is read in one pass over its bytes, straight into the columns. Whatever is wrong is reported with
+//! the field, what stands there and what should.
+
+mod operations;
+
+use jiter::{Jiter, JiterError, JiterErrorType, JsonErrorType, Peek};
+use rustc_hash::FxHashSet;
+
+use crate::error::{Malformed, Result};
+use crate::history::{Extra, History, NO_TIME, Op, Status};
+use crate::value::Value;
+
+const SNIPPET_CHARS: usize = 60;
+/// What is found where the last line breaks off; the block reader completes the message.
+pub(crate) const TRUNCATED: &str = "a truncated last line";
+
+/// Reads one value from its JSON text into the tables of `history`.
+pub(crate) fn read_value(history: &mut History, json: &str) -> Result<Value> {
+    let mut line = Line::new(json.as_bytes(), 0, true);
+    let value = line.peek().and_then(|peek| line.value(history, peek, || "value".into()));
+    value.and_then(|value| line.finish().map(|()| value)).map_err(|wrong| (*wrong).into())
+}
+
+/// Reads one operation from its JSON text into the tables of `history`, without adding it.
+pub(crate) fn read_op(history: &mut History, json: &str) -> Result<Op> {
+    let mut line = Line::new(json.as_bytes(), 0, true);
+    let op = line.peek().and_then(|peek| line.op(history, peek, 0));
+    op.and_then(|op| line.finish().map(|()| op)).map_err(|wrong| (*wrong).into())
+}
+
+/// Reads what few transactions have from the JSON object of those fields.
+pub(crate) fn read_extra(history: &mut History, json: &str) -> Result<Extra> {
+    let mut line = Line::new(json.as_bytes(), 0, true);
+    let draft = line.peek().and_then(|peek| match peek {
+        Peek::Object => line.fields(history),
+        _ => Err(line.wrong(peek, "extra", "a JSON object")),
+    });
+    match draft {
+        Ok(Some(draft)) => Ok(draft.extra),
+        Ok(None) => Ok(Extra::default()),
+        Err(wrong) => Err((*wrong).into()),
+    }
+}
+
+/// One line being read.
+pub(crate) struct Line<'j> {
+    json: Jiter<'j>,
+    text: &'j [u8],
+    number: u64,
+    complete: bool,
+}
+
+/// Boxed, so that the happy path moves a pointer only.
+pub(crate) type Step<T> = std::result::Result<T, Box<Malformed>>;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
+enum Field {
+    Id = 1,
+    Session = 2,
+    Status = 4,
+    Start = 8,
+    End = 16,
+    Ops = 32,
+    Serial = 64,
+    Snapshot = 128,
+    Isolde = 256,
+    Version = 512,
+    Initial = 1024,
+    Meta = 2048,
+    Versions = 4096,
+    Other = 0,
+}
+
+const FIELDS: [(&str, Field); 13] = [
+    ("id", Field::Id),
+    ("session", Field::Session),
+    ("status", Field::Status),
+    ("start", Field::Start),
+    ("end", Field::End),
+    ("ops", Field::Ops),
+    ("serial", Field::Serial),
+    ("snapshot", Field::Snapshot),
+    ("isolde", Field::Isolde),
+    ("version", Field::Version),
+    ("initial", Field::Initial),
+    ("meta", Field::Meta),
+    ("versions", Field::Versions),
+];
+
+fn field_of(name: &str) -> Field {
+    FIELDS.iter().find(|(known, _)| *known == name).map_or(Field::Other, |(_, field)| *field)
+}
+
+/// What a transaction line has said so far.
+struct Draft {
+    id: Value,
+    session: Option<u32>,
+    status: Status,
+    start: i64,
+    end: i64,
+    extra: Extra,
+    seen: u16,
+}
+
+impl<'j> Line<'j> {
+    pub(crate) fn new(text: &'j [u8], number: u64, complete: bool) -> Self {
+        Line { json: Jiter::new(text), text, number, complete }
+    }
+
+    pub(crate) fn read(mut self, history: &mut History) -> Step<()> {
+        let peek = self.peek()?;
+        if peek != Peek::Object {
+            return Err(self.wrong(peek, "", "a JSON object: a transaction, a header or a versions line"));
+        }
+        match self.fields(history)? {
+            Some(draft) => self.close(history, draft),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads a line's object: a transaction is handed back, a header or a versions line is done with.
+    fn fields(&mut self, history: &mut History) -> Step<Option<Draft>> {
+        let mut draft = Draft {
+            id: Value::MISSING,
+            session: None,
+            status: Status::Committed,
+            start: NO_TIME,
+            end: NO_TIME,
+            extra: Extra::default(),
+            seen: 0,
+        };
+        let first = self.json.known_object().map(|name| name.map(name_of));
+        let mut name = first.map_err(|e| self.broken(&e))?;
+        // The kind of a line shows in its first field.
+        match &name {
+            Some((Field::Isolde | Field::Initial | Field::Meta | Field::Version, _)) => {
+                return self.read_header(history, name).map(|()| None);
+            }
+            Some((Field::Versions, _)) => return self.read_versions(history).map(|()| None),
+            _ => {}
+        }
+        while let Some((field, other)) = name {
+            if draft.seen & field as u16 != 0 {
+                return Err(self.twice(field));
+            }
+            draft.seen |= field as u16;
+            let peek = self.peek()?;
+            match field {
+                Field::Id => draft.id = self.name(history, peek, || "id".into())?,
+                Field::Session => {
+                    let session = self.name(history, peek, || "session".into())?;
+                    draft.session = Some(history.sessions.number(session));
+                }
+                Field::Status => draft.status = self.status(peek)?,
+                Field::Start => draft.start = self.time(peek, "start")?,
+                Field::End => draft.end = self.time(peek, "end")?,
+                Field::Ops => self.ops(history, peek)?,
+                Field::Serial => draft.extra.serial = Some(self.serial(history, peek)?),
+                Field::Snapshot => draft.extra.snapshot = Some(self.raw(peek, "snapshot")?.into()),
+                Field::Isolde | Field::Version | Field::Initial | Field::Meta | Field::Versions => {
+                    return Err(self.whole(
+                        "a field of a header or a versions line stands among those of a transaction".into(),
+                        "such a line to start with that field".into(),
+                    ));
+                }
+                Field::Other => {
+                    let raw = self.raw(peek, &other)?;
+                    draft.extra.fields = with_field(&draft.extra.fields, &other, raw);
+                }
+            }
+            let next = self.json.next_key().map(|name| name.map(name_of));
+            name = next.map_err(|e| self.broken(&e))?;
+        }
+        self.finish()?;
+        Ok(Some(draft))
+    }
+
+    fn close(&self, history: &mut History, draft: Draft) -> Step<()> {
+        if draft.seen & Field::Ops as u16 == 0 {
+            return Err(self.whole("no field \"ops\"".into(), "the list of the transaction's operations".into()));
+        }
+        let Some(session) = draft.session else {
+            return Err(self.whole("no field \"session\"".into(), "the session's name, a string or an integer".into()));
+        };
+        if draft.start != NO_TIME && draft.end != NO_TIME && draft.end < draft.start {
+            return Err(self.fault(
+                "end",
+                draft.end.to_string(),
+                format!("a time not before \"start\" ({})", draft.start),
+            ));
+        }
+        let extra = draft.extra;
+        if extra.serial.is_some() || extra.snapshot.is_some() || !extra.fields.is_empty() {
+            history.extras.push((history.len() as u32, extra));
+        }
+        history.push_txn(draft.id, session, draft.status, draft.start, draft.end, self.number);
+        Ok(())
+    }
+
+    fn read_header(&mut self, history: &mut History, first: Option<(Field, String)>) -> Step<()> {
+        if self.number != 1 {
+            return Err(
+                self.whole("a header line in the middle of the file".into(), "the header only on line 1".into())
+            );
+        }
+        let mut seen = 0u16;
+        let mut name = first;
+        while let Some((field, other)) = name {
+            if seen & field as u16 != 0 {
+                return Err(self.twice(field));
+            }
+            seen |= field as u16;
+            let peek = self.peek()?;
+            match field {
+                Field::Isolde => {
+                    let raw = self.raw(peek, "isolde")?;
+                    if raw != "\"history\"" {
+                        return Err(self.fault("isolde", snippet(raw), "\"history\"".into()));
+                    }
+                }
+                Field::Version => {
+                    let raw = self.raw(peek, "version")?;
+                    if raw != "1" {
+                        return Err(self.fault(
+                            "version",
+                            snippet(raw),
+                            "1, the only version that this program reads".into(),
+                        ));
+                    }
+                }
+                Field::Initial => self.initial(history, peek)?,
+                Field::Meta => history.header.meta = Some(self.raw(peek, "meta")?.into()),
+                _ => {
+                    let raw = self.raw(peek, &other)?;
+                    history.header.fields = with_field(&history.header.fields, &other, raw);
+                }
+            }
+            let next = self.json.next_key().map(|name| name.map(name_of));
+            name = next.map_err(|e| self.broken(&e))?;
+        }
+        if seen & Field::Isolde as u16 == 0 {
+            return Err(self
+                .whole("a header without \"isolde\"".into(), "{\"isolde\": \"history\", \"version\": 1, ...}".into()));
+        }
+        self.finish()
+    }
+
+    fn initial(&mut self, history: &mut History, peek: Peek) -> Step<()> {
+        const EXPECTED: &str = "an object from key to value, or an array of [key, value] pairs";
+        let mut listed = FxHashSet::default();
+        match peek {
+            Peek::Object => {
+                history.header.spelled = true;
+                let first = self.json.known_object().map(|name| name.map(str::to_owned));
+                let mut name = first.map_err(|e| self.broken(&e))?;
+                while let Some(key) = name {
+                    let peek = self.peek()?;
+                    let value = self.value(history, peek, || format!("initial.{key}"))?;
+                    let key = history.atoms.text(&key);
+                    self.add_initial(history, &mut listed, key, value)?;
+                    let next = self.json.next_key().map(|name| name.map(str::to_owned));
+                    name = next.map_err(|e| self.broken(&e))?;
+                }
+            }
+            Peek::Array => {
+                let first = self.json.known_array();
+                let mut item = first.map_err(|e| self.broken(&e))?;
+                while let Some(peek) = item {
+                    if peek != Peek::Array {
+                        return Err(self.wrong(peek, "initial", EXPECTED));
+                    }
+                    let pair = self.json.known_array();
+                    let Some(peek) = pair.map_err(|e| self.broken(&e))? else {
+                        return Err(self.fault("initial", "an empty pair".into(), EXPECTED.into()));
+                    };
+                    let key = self.name(history, peek, || "initial".into())?;
+                    let Some(peek) = self.step()? else {
+                        return Err(self.fault("initial", "a pair without a value".into(), EXPECTED.into()));
+                    };
+                    let value = self.value(history, peek, || "initial".into())?;
+                    if let Some(peek) = self.step()? {
+                        return Err(self.wrong(peek, "initial", "the end of the pair"));
+                    }
+                    self.add_initial(history, &mut listed, key, value)?;
+                    item = self.step()?;
+                }
+            }
+            _ => return Err(self.wrong(peek, "initial", EXPECTED)),
+        }
+        Ok(())
+    }
+
+    fn add_initial(&self, history: &mut History, listed: &mut FxHashSet<Value>, key: Value, value: Value) -> Step<()> {
+        if !listed.insert(key) {
+            return Err(self.fault("initial", format!("{} twice", history.json(key)), "each key once".into()));
+        }
+        history.header.initial.push((key, value));
+        Ok(())
+    }
+
+    fn read_versions(&mut self, history: &mut History) -> Step<()> {
+        const EXPECTED: &str = "[key, [oldest value, ..., newest value]]";
+        let peek = self.peek()?;
+        if peek != Peek::Array {
+            return Err(self.wrong(peek, "versions", EXPECTED));
+        }
+        let first = self.json.known_array();
+        let Some(peek) = first.map_err(|e| self.broken(&e))? else {
+            return Err(self.fault("versions", "[]".into(), EXPECTED.into()));
+        };
+        let key = self.name(history, peek, || "versions[0]".into())?;
+        let Some(peek) = self.step()? else {
+            return Err(self.fault("versions", "a key alone".into(), EXPECTED.into()));
+        };
+        if peek != Peek::Array {
+            return Err(self.wrong(peek, "versions[1]", "an array of values, oldest first"));
+        }
+        let mut values = Vec::new();
+        let first = self.json.known_array();
+        let mut item = first.map_err(|e| self.broken(&e))?;
+        while let Some(peek) = item {
+            let at = values.len();
+            values.push(self.scalar(history, peek, || format!("versions[1][{at}]"))?);
+            item = self.step()?;
+        }
+        if let Some(peek) = self.step()? {
+            return Err(self.wrong(peek, "versions", EXPECTED));
+        }
+        let next = self.json.next_key().map(|name| name.map(str::to_owned));
+        if let Some(name) = next.map_err(|e| self.broken(&e))? {
+            return Err(self.whole(format!("the field {name:?} on a versions line"), "nothing but \"versions\"".into()));
+        }
+        self.finish()?;
+        let key = history.keys.number(key);
+        history.versions.push((key, values));
+        Ok(())
+    }
+
+    fn status(&mut self, peek: Peek) -> Step<Status> {
+        const EXPECTED: &str = "\"committed\", \"aborted\" or \"unknown\"";
+        if peek != Peek::String {
+            return Err(self.wrong(peek, "status", EXPECTED));
+        }
+        let read = self.json.known_str().map(|text| match text {
+            "committed" => Ok(Status::Committed),
+            "aborted" => Ok(Status::Aborted),
+            "unknown" => Ok(Status::Unknown),
+            other => Err(snippet(&format!("{other:?}"))),
+        });
+        match read.map_err(|e| self.broken(&e))? {
+            Ok(status) => Ok(status),
+            Err(found) => Err(self.fault("status", found, EXPECTED.into())),
+        }
+    }
+
+    fn time(&mut self, peek: Peek, field: &str) -> Step<i64> {
+        const EXPECTED: &str = "an integer on the run's clock, between -2^63 and 2^63 (exclusive)";
+        if !peek.is_num() {
+            return Err(self.wrong(peek, field, EXPECTED));
+        }
+        let raw = self.number_text(peek)?;
+        match raw.parse::<i64>() {
+            Ok(time) if time != NO_TIME => Ok(time),
+            _ => Err(self.fault(field, snippet(raw), EXPECTED.into())),
+        }
+    }
+
+    fn serial(&mut self, history: &mut History, peek: Peek) -> Step<Value> {
+        if !peek.is_num() {
+            return Err(self.wrong(peek, "serial", "a number: the place in the serialization order"));
+        }
+        self.scalar(history, peek, || "serial".into())
+    }
+
+    /// A key, a session or an id.
+    #[inline]
+    fn name(&mut self, history: &mut History, peek: Peek, field: impl Fn() -> String) -> Step<Value> {
+        const EXPECTED: &str = "a string or an integer";
+        if peek == Peek::String {
+            let read = self.json.known_str().map(|text| history.atoms.text(text));
+            return read.map_err(|e| self.broken(&e));
+        }
+        if !peek.is_num() {
+            return Err(self.wrong(peek, &field(), EXPECTED));
+        }
+        let raw = self.number_text(peek)?;
+        if !raw.bytes().all(|b| b.is_ascii_digit() || b == b'-') {
+            return Err(self.fault(&field(), snippet(raw), EXPECTED.into()));
+        }
+        match history.atoms.number(raw.as_bytes()) {
+            Ok(name) => Ok(name),
+            Err(_) => Err(self.fault(&field(), snippet(raw), EXPECTED.into())),
+        }
+    }
+
+    /// The text of a number, exactly as written.
+    #[inline]
+    fn number_text(&mut self, peek: Peek) -> Step<&'j str> {
+        let start = self.json.current_index();
+        if let Err(e) = self.json.known_number_bytes(peek) {
+            return Err(self.broken(&e));
+        }
+        let raw = self.json.slice_to_current(start);
+        std::str::from_utf8(raw).map_err(|_| self.whole("bytes that are not UTF-8".into(), "UTF-8".into()))
+    }
+
+    #[inline]
+    fn scalar(&mut self, history: &mut History, peek: Peek, field: impl Fn() -> String) -> Step<Value> {
+        const EXPECTED: &str = "null, an integer, a string, a boolean or a finite decimal";
+        if peek.is_num() {
+            let raw = self.number_text(peek)?;
+            return match history.atoms.number(raw.as_bytes()) {
+                Ok(value) => Ok(value),
+                Err(_) => Err(self.fault(
+                    &field(),
+                    snippet(raw),
+                    "a finite decimal of at most 1,000 digits and an exponent within 9,999".into(),
+                )),
+            };
+        }
+        match peek {
+            Peek::String => {
+                let read = self.json.known_str().map(|text| history.atoms.text(text));
+                read.map_err(|e| self.broken(&e))
+            }
+            Peek::Null => {
+                let read = self.json.known_null().map(|()| Value::NULL);
+                read.map_err(|e| self.broken(&e))
+            }
+            Peek::True | Peek::False => {
+                let read = self.json.known_bool(peek).map(Value::bool);
+                read.map_err(|e| self.broken(&e))
+            }
+            _ => Err(self.wrong(peek, &field(), EXPECTED)),
+        }
+    }
+
+    /// A scalar or a list of scalars.
+    #[inline]
+    fn value(&mut self, history: &mut History, peek: Peek, field: impl Fn() -> String) -> Step<Value> {
+        if peek != Peek::Array {
+            return self.scalar(history, peek, field);
+        }
+        let list = history.lists.start();
+        let first = self.json.known_array();
+        let mut item = first.map_err(|e| self.broken(&e))?;
+        let mut at = 0;
+        while let Some(peek) = item {
+            let element = self.scalar(history, peek, || format!("{}[{at}]", field()))?;
+            history.lists.push(element);
+            at += 1;
+            item = self.step()?;
+        }
+        Ok(list)
+    }
+
+    /// The text of the next value, checked to be JSON and UTF-8.
+    fn raw(&mut self, peek: Peek, field: &str) -> Step<&'j str> {
+        let start = self.json.current_index();
+        if let Err(e) = self.json.known_skip(peek) {
+            return Err(self.broken(&e));
+        }
+        let raw = self.json.slice_to_current(start);
+        std::str::from_utf8(raw).map_err(|_| self.fault(field, "bytes that are not UTF-8".into(), "UTF-8".into()))
+    }
+
+    fn peek(&mut self) -> Step<Peek> {
+        let peek = self.json.peek();
+        peek.map_err(|e| self.broken(&e))
+    }
+
+    #[inline]
+    fn step(&mut self) -> Step<Option<Peek>> {
+        let step = self.json.array_step();
+        step.map_err(|e| self.broken(&e))
+    }
+
+    fn finish(&mut self) -> Step<()> {
+        let finish = self.json.finish();
+        finish.map_err(|e| self.broken(&e))
+    }
+
+    fn twice(&self, field: Field) -> Box<Malformed> {
+        let name = FIELDS.iter().find(|(_, f)| *f == field).map_or("", |(name, _)| name);
+        self.whole(format!("the field {name:?} appears twice"), "each field once".into())
+    }
+
+    fn missing(&self, at: usize, what: &str) -> Box<Malformed> {
+        self.fault(&format!("ops[{at}]"), "an operation that ends early".into(), format!("{what} to follow"))
+    }
+
+    fn wrong(&mut self, peek: Peek, field: &str, expected: &str) -> Box<Malformed> {
+        match self.raw(peek, field) {
+            Ok(raw) => {
+                let found = snippet(raw);
+                self.fault(field, found, expected.to_owned())
+            }
+            Err(broken) => broken,
+        }
+    }
+
+    fn whole(&self, found: String, expected: String) -> Box<Malformed> {
+        self.fault("", found, expected)
+    }
+
+    fn fault(&self, field: &str, found: String, expected: String) -> Box<Malformed> {
+        Box::new(Malformed { line: self.number, field: field.to_owned(), found, expected, transactions_before: 0 })
+    }
+
+    /// A line that is not JSON, or that ends too early.
+    fn broken(&self, error: &JiterError) -> Box<Malformed> {
+        use JsonErrorType::{EofWhileParsingList, EofWhileParsingObject, EofWhileParsingString, EofWhileParsingValue};
+        let kind = &error.error_type;
+        let cut = matches!(
+            kind,
+            JiterErrorType::JsonError(
+                EofWhileParsingList | EofWhileParsingObject | EofWhileParsingString | EofWhileParsingValue
+            )
+        ) || error.index >= self.text.len();
+        if cut && !self.complete {
+            return self.whole(TRUNCATED.into(), String::new());
+        }
+        let column = error.index.min(self.text.len()) + 1;
+        self.whole(format!("not valid JSON at column {column} ({kind})"), "one JSON object on the line".into())
+    }
+}
+
+/// The field, and its name where that is not one of ours (so that the usual line allocates nothing).
+fn name_of(name: &str) -> (Field, String) {
+    match field_of(name) {
+        Field::Other => (Field::Other, name.to_owned()),
+        field => (field, String::new()),
+    }
+}
+
+fn with_field(fields: &str, name: &str, raw: &str) -> Box<str> {
+    let mut out = fields.as_bytes().to_vec();
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    crate::json::write_text(&mut out, name);
+    out.push(b':');
+    out.extend_from_slice(raw.as_bytes());
+    String::from_utf8(out).expect("JSON text is made of UTF-8 pieces").into()
+}
+
+fn snippet(raw: &str) -> String {
+    let mut chars = raw.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let mut text: String = chars.by_ref().take(SNIPPET_CHARS).collect();
+    if chars.next().is_some() {
+        text.push('…');
+    }
+    text
+}
