@@ -84,6 +84,11 @@ pub fn read_jsonl_bytes(text: &[u8]) -> Result<History> {
     read_jsonl(text, 1, || true)
 }
 
+/// Reads lines that more will be appended to, so nothing about the whole is checked yet.
+pub(crate) fn read_part(text: &[u8]) -> Result<History> {
+    Ok(read_block(&Block { text: text.to_vec(), first_line: 1 })?)
+}
+
 fn broken_stream(error: std::io::Error, history: &History, line: u64) -> Error {
     use std::io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     if !matches!(error.kind(), InvalidData | InvalidInput | Other | UnexpectedEof) {

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::sync::Arc;
 use std::thread;
 
@@ -16,6 +16,7 @@ use arrow_array::types::{Int8Type, Int64Type};
 use arrow_array::{Array, ArrayRef, ListArray, PrimitiveArray, RecordBatch, StringArray, StructArray};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema};
+use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, ZstdLevel};
@@ -23,7 +24,7 @@ use parquet::file::properties::WriterProperties;
 
 use crate::error::{Error, Malformed, Result};
 use crate::history::{History, NO_TIME, Op, OpKind, Space, Status};
-use crate::jsonl_read::read_jsonl_bytes;
+use crate::jsonl_read::read_part;
 use crate::jsonl_write::{write_header, write_op, write_versions};
 use crate::line::{read_extra, read_op as read_op_json, read_value};
 use crate::value::Value;
@@ -231,11 +232,16 @@ fn unreadable(error: impl std::fmt::Display) -> Error {
 }
 
 /// Reads a history from Parquet, its row groups on `threads` threads.
-pub fn read_parquet(file: &File, threads: usize, mut keep_on: impl FnMut() -> bool) -> Result<History> {
-    let metadata = ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(unreadable)?;
+pub fn read_parquet(mut file: File, threads: usize, mut keep_on: impl FnMut() -> bool) -> Result<History> {
+    // Threads that shared the file would share its position, too.
+    let mut content = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut content)?;
+    let file = Bytes::from(content);
+    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(unreadable)?;
     let lines = metadata.schema().metadata().get(METADATA_KEY).cloned().unwrap_or_default();
     let groups = metadata.metadata().num_row_groups();
-    let mut history = read_jsonl_bytes(lines.as_bytes())?;
+    let mut history = read_part(lines.as_bytes())?;
     let mut next = 0;
     while next < groups {
         if !keep_on() {
@@ -246,7 +252,7 @@ pub fn read_parquet(file: &File, threads: usize, mut keep_on: impl FnMut() -> bo
         let parts: Vec<Result<History>> = thread::scope(|scope| {
             let workers: Vec<_> = wave
                 .map(|group| {
-                    let metadata = metadata.clone();
+                    let (file, metadata) = (file.clone(), metadata.clone());
                     scope.spawn(move || read_group(file, metadata, group))
                 })
                 .collect();
@@ -260,9 +266,9 @@ pub fn read_parquet(file: &File, threads: usize, mut keep_on: impl FnMut() -> bo
     Ok(history)
 }
 
-fn read_group(file: &File, metadata: ArrowReaderMetadata, group: usize) -> Result<History> {
+fn read_group(file: Bytes, metadata: ArrowReaderMetadata, group: usize) -> Result<History> {
     let rows = metadata.metadata().row_group(group).num_rows().clamp(1, ROWS_PER_GROUP as i64) as usize;
-    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file.try_clone()?, metadata)
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
         .with_row_groups(vec![group])
         .with_batch_size(rows)
         .build()

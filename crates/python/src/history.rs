@@ -37,7 +37,7 @@ impl History {
             let mut head = Vec::new();
             (&mut file).take(4).read_to_end(&mut head)?;
             if core::is_parquet(&head) {
-                return core::read_parquet(&file, threads, keep_on);
+                return core::read_parquet(file, threads, keep_on);
             }
             // A pipe cannot be rewound, so what was looked at is put back in front.
             let rest = if file.rewind().is_ok() { io::Cursor::new(Vec::new()) } else { io::Cursor::new(head) };
