@@ -31,7 +31,7 @@ READERS = {
         "import msgspec,sys\nd=msgspec.json.Decoder()\nwith open(sys.argv[1],'rb') as f:\n    d.decode_lines(f.read())"
     ),
     "duckdb": (
-        "import duckdb,sys\nduckdb.sql(\"create table t as select * from read_json('\" + sys.argv[1] + \"',"
+        'import duckdb,sys\nduckdb.sql("create table t as select * from read_json(\'" + sys.argv[1] + "\','
         "format='newline_delimited',columns={id:'BIGINT',session:'BIGINT',start:'BIGINT','end':'BIGINT',ops:'JSON[]'})\")"
     ),
     "pyarrow": (
@@ -124,7 +124,10 @@ def compare(transactions: int, repeat: int) -> None:
     for name, measured in found.items():
         ratio = measured.seconds / found[fastest].seconds
         rows.append((name, f"{measured.seconds:.2f}", f"{ratio:.2f}", f"{measured.megabytes:.0f}"))
-    print(f"{transactions:,} mini-transactions of 4 operations, {jsonl.stat().st_size / 1e6:.0f} MB of JSON Lines,", end=" ")
+    print(
+        f"{transactions:,} mini-transactions of 4 operations, {jsonl.stat().st_size / 1e6:.0f} MB of JSON Lines,",
+        end=" ",
+    )
     print(f"{parquet.stat().st_size / 1e6:.0f} MB of Parquet; best of {repeat}\n")
     print(table(rows))
     strict = found["check: strict-ser, JSONL"].seconds / found["check: ser, JSONL"].seconds
@@ -169,7 +172,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--transactions", type=int, default=1_000_000)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--growth", action="store_true", help="also up to ten million transactions (needs 2 GB of disk)")
+    parser.add_argument(
+        "--growth", action="store_true", help="also up to ten million transactions (needs 2 GB of disk)"
+    )
     arguments = parser.parse_args()
     compare(arguments.transactions, arguments.repeat)
     if arguments.growth:

@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+
 from isolde._core import Columns
 from isolde.errors import IsoldeError
 from isolde.formats import decode, encode, read, write
@@ -254,10 +255,12 @@ def test_the_files_that_are_damaged_are_good_ones(suffix: str, tmp_path: Path) -
         assert fault(data, suffix, tmp_path) is None
 
 
-def test_2000_damaged_files_are_read_or_refused_in_one_line() -> None:
+def test_2000_damaged_files_are_read_or_refused_in_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     assert_no_fault(INPUTS)
+    assert capfd.readouterr().err == "", "something was printed besides the message: a panic, though it was caught"
 
 
 @pytest.mark.long
-def test_100000_damaged_files_are_read_or_refused_in_one_line() -> None:
+def test_100000_damaged_files_are_read_or_refused_in_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     assert_no_fault(LONG_INPUTS)
+    assert capfd.readouterr().err == "", "something was printed besides the message: a panic, though it was caught"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -23,13 +24,14 @@ from isolde.report import document, render_report
 _SERIOUS = (Exit.USAGE, Exit.OUTSIDE, Exit.VIOLATED, Exit.UNDECIDED, Exit.HOLDS)
 _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdict.UNDECIDED: Exit.UNDECIDED}
 _DEFAULT = "serializable"
+_ALL = "all"
 
 
 def _levels(names: Iterable[str]) -> list[Level]:
-    """The levels asked for, in that order; ``all`` stands for every level of the table."""
+    """The levels asked for, in that order; ``all`` stands for every level of the table, weakest first."""
     wanted: list[Level] = []
     for name in names:
-        found = [entry.level for entry in LEVELS] if name == "all" else [level_named(name)]
+        found = [entry.level for entry in LEVELS] if name == _ALL else [level_named(name)]
         wanted += [level for level in found if level not in wanted]
     return wanted
 
@@ -42,7 +44,8 @@ def _levels(names: Iterable[str]) -> list[Level]:
     "names",
     multiple=True,
     metavar="LEVEL",
-    help=f"Level to decide, by long or short name; may be given several times. [default: {_DEFAULT}]",
+    help=f"Level to decide, by long or short name; may be given several times; all: every one that this history can decide."
+    f" [default: {_DEFAULT}]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (with several files, one a line).")
 @click.option("--all-anomalies", is_flag=True, help="Report one anomaly for each strongly connected component.")
@@ -65,6 +68,7 @@ def check(
     HISTORY is a file of JSON Lines (plain, .gz or .zst), Parquet or the short notation; - is standard input.
     """
     levels = _levels(names or (_DEFAULT,))
+    by_name = {level_named(name) for name in names if name != _ALL}
     if witness is not None and len(histories) > 1:
         raise UsageError("--witness takes one history at a time")
     statuses = []
@@ -74,6 +78,8 @@ def check(
             report = decide(
                 columns, levels, session_order=session_order, judge_aborted=judge_aborted, every=all_anomalies
             )
+            if _ALL in names:
+                report = _decided(report, by_name)
         except IsoldeError as error:
             if len(histories) == 1:
                 raise
@@ -89,6 +95,12 @@ def check(
             _write_witness(columns, report, witness, session_order=session_order, judge_aborted=judge_aborted)
         statuses += [_STATUS[finding.verdict] for finding in report.findings]
     return min(statuses, key=_SERIOUS.index)
+
+
+def _decided(report: Report, by_name: set[Level]) -> Report:
+    """Without what ``all`` asked for in vain; if nothing was decided, everything stays, with its reasons."""
+    kept = [f for f in report.findings if f.verdict is not Verdict.UNDECIDED or f.level in by_name]
+    return replace(report, findings=tuple(kept) or report.findings)
 
 
 def _dump(content: dict[str, Any]) -> str:

@@ -1,0 +1,329 @@
+"""What the generator produces is what it says: checked against the definition on small histories, and by counting."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from definition import satisfies
+from isolde._core import Columns
+from isolde.engines.check import check
+from isolde.engines.generate import generate, generator_names
+from isolde.errors import UsageError
+from isolde.findings import Verdict
+from isolde.formats import decode
+from isolde.history import Append, CompareAndSet, History, Read, Status, Transaction, Write, render
+from isolde.levels import Level
+
+WORKLOADS, DISTRIBUTIONS, LEVEL_NAMES, ANOMALIES = generator_names()
+LEVELS = ("read-committed", "read-atomic", "causal", "snapshot-isolation", "serializable", "strict-serializable")
+SEEDS = 60
+"""Small histories of each level and workload; each is checked by brute force."""
+
+USUAL: dict[str, Any] = {
+    "sessions": 3,
+    "transactions": 5,
+    "keys": 2,
+    "operations": 3,
+    "distribution": "uniform",
+    "workload": "mini",
+    "level": "serializable",
+    "abort_rate": 0.0,
+    "unknown_rate": 0.0,
+    "inject": (),
+    "seed": 0,
+}
+
+# The levels that a group of each anomaly breaks first; it satisfies the one before (levels.md, corpus/).
+WEAKEST_BROKEN = {
+    "thin-air-read": "read-committed",
+    "aborted-read": "read-committed",
+    "future-read": "read-committed",
+    "not-my-last-write": "read-committed",
+    "not-my-own-write": "read-committed",
+    "intermediate-read": "read-committed",
+    "non-monotonic-read": "read-committed",
+    "non-repeatable-read": "read-atomic",
+    "session-guarantee-violation": "read-atomic",
+    "fractured-read": "read-atomic",
+    "causality-violation": "causal",
+    "long-fork": "prefix",
+    "lost-update": "snapshot-isolation",
+    "write-skew": "serializable",
+}
+CHAIN = ("read-committed", "read-atomic", "causal", "prefix", "snapshot-isolation", "serializable")
+
+
+def made(**parameters: Any) -> Columns:
+    """The helper that touches the generator."""
+    return generate(**(USUAL | parameters))
+
+
+def small(seed: int, **parameters: Any) -> History:
+    """A history that brute force can decide, of a size that depends on the seed."""
+    size = {"transactions": 2 + seed % 5, "sessions": 1 + seed % 4, "keys": 1 + seed % 3, "seed": seed}
+    rates = {"abort_rate": (0.0, 0.3)[seed % 2], "unknown_rate": (0.0, 0.0, 0.3)[seed % 3]}
+    return decode(made(**(size | rates | parameters)))
+
+
+def runs_at(workload: str, level: str) -> bool:
+    return workload != "cas" or level in ("serializable", "strict-serializable")
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_small_history_satisfies_its_level_by_definition(level: str, workload: str) -> None:
+    for seed in range(SEEDS if runs_at(workload, level) else 0):
+        history = small(seed, workload=workload, level=level)
+        assert satisfies(history, level) is True, f"seed {seed}: {render(history)}"
+
+
+def test_a_small_history_of_compare_and_sets_is_linearizable_by_definition() -> None:
+    for seed in range(SEEDS):
+        history = small(seed, workload="cas", level="strict-serializable")
+        assert satisfies(history, "linearizable") is True, f"seed {seed}: {render(history)}"
+
+
+@pytest.mark.parametrize(
+    ("level", "next_level"),
+    [
+        ("read-committed", "read-atomic"),
+        ("read-atomic", "causal"),
+        ("causal", "snapshot-isolation"),
+        ("snapshot-isolation", "serializable"),
+        ("serializable", "strict-serializable"),
+    ],
+)
+def test_a_level_is_not_secretly_the_next_one(level: str, next_level: str) -> None:
+    histories = (
+        small(seed, level=level, transactions=6, sessions=4, keys=2, abort_rate=0.0, unknown_rate=0.0, operations=4)
+        for seed in range(400)
+    )
+    assert any(satisfies(history, next_level) is False for history in histories)
+
+
+@pytest.mark.parametrize("anomaly", ANOMALIES)
+def test_an_injected_anomaly_breaks_its_level_and_none_below_by_definition(anomaly: str) -> None:
+    broken = CHAIN.index(WEAKEST_BROKEN[anomaly])
+    for seed in range(15):
+        parameters = {"transactions": 4 + seed % 3, "sessions": 1 + seed % 5, "level": "strict-serializable"}
+        for workload in ("mini", "general"):
+            history = small(seed, inject=[anomaly], workload=workload, unknown_rate=0.0, **parameters)
+            for place, level in enumerate(CHAIN):
+                assert satisfies(history, level) is (place < broken), f"{level}, seed {seed}: {render(history)}"
+
+
+@pytest.mark.parametrize("anomaly", ANOMALIES)
+@pytest.mark.parametrize("workload", ["mini"])
+def test_an_injected_anomaly_is_found_in_a_large_history_under_its_own_name(anomaly: str, workload: str) -> None:
+    for seed in range(5):
+        columns = made(
+            sessions=10,
+            transactions=1000,
+            keys=50,
+            operations=4,
+            level="strict-serializable",
+            inject=[anomaly],
+            workload=workload,
+            seed=seed,
+        )
+        finding = check(columns, [Level.SERIALIZABLE]).findings[0]
+        assert finding.verdict is Verdict.VIOLATED
+        assert [found.name for found in finding.anomalies] == [anomaly], f"seed {seed}"
+
+
+@pytest.mark.parametrize("workload", ["mini", "cas"])
+def test_a_large_history_without_injections_is_satisfied(workload: str) -> None:
+    for seed in range(5):
+        columns = made(
+            sessions=10,
+            transactions=2000,
+            keys=50,
+            operations=4,
+            level="strict-serializable",
+            workload=workload,
+            seed=seed,
+            abort_rate=0.1,
+        )
+        finding = check(columns, [Level.STRICT_SERIALIZABLE]).findings[0]
+        assert finding.verdict is Verdict.SATISFIED, finding.reason
+
+
+def test_several_anomalies_are_all_found() -> None:
+    columns = made(
+        sessions=10, transactions=1000, keys=50, level="strict-serializable", inject=["lost-update", "write-skew"]
+    )
+    finding = check(columns, [Level.SERIALIZABLE], every=True).findings[0]
+    assert sorted(found.name for found in finding.anomalies) == ["lost-update", "write-skew"]
+
+
+# --- Counting ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(workload: str, distribution: str) -> None:
+    parameters = {
+        "transactions": 300,
+        "keys": 20,
+        "workload": workload,
+        "distribution": distribution,
+        "abort_rate": 0.1,
+    }
+    first, again, other = (made(**parameters, seed=seed).to_jsonl() for seed in (5, 5, 6))
+    assert first == again
+    assert first != other
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_there_are_as_many_transactions_sessions_and_operations_as_asked_for(workload: str) -> None:
+    counts = made(transactions=1000, sessions=7, keys=20, operations=4, workload=workload).counts()
+    assert (counts.transactions, counts.committed, counts.sessions) == (1000, 1000, 7)
+    assert counts.operations <= 4000
+    if workload in ("general", "append"):
+        assert counts.operations == 4000
+    if workload == "cas":
+        assert counts.operations == 1000
+
+
+@pytest.mark.parametrize("anomaly", ANOMALIES)
+def test_injected_transactions_count_too(anomaly: str) -> None:
+    assert made(transactions=100, inject=[anomaly]).counts().transactions == 100
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_shares_of_aborted_and_unknown_transactions_are_near_the_rates(workload: str) -> None:
+    counts = made(
+        transactions=20_000,
+        sessions=10,
+        keys=5000,
+        workload=workload,
+        level="strict-serializable",
+        abort_rate=0.2,
+        unknown_rate=0.1,
+    ).counts()
+    assert 0.18 < counts.aborted / counts.transactions < 0.22
+    # Of compare-and-sets, only the answer of one that was applied can be lost.
+    low = 0.02 if workload == "cas" else 0.07
+    assert low < counts.unknown / (counts.transactions - counts.aborted) < 0.12
+
+
+def test_rates_of_nothing_and_of_everything_are_exact() -> None:
+    assert made(transactions=500).counts().committed == 500
+    assert made(transactions=500, abort_rate=1.0).counts().aborted == 500
+    assert made(transactions=500, unknown_rate=1.0).counts().unknown == 500
+
+
+def transactions(columns: Columns) -> tuple[Transaction, ...]:
+    return decode(columns).transactions
+
+
+@pytest.mark.parametrize("operations", [1, 2, 3, 4])
+@pytest.mark.parametrize("keys", [1, 2, 30])
+def test_a_mini_transaction_has_one_or_two_reads_and_at_most_two_writes_each_after_a_read_of_its_key(
+    operations: int, keys: int
+) -> None:
+    # Paper 004, definition 8.
+    for transaction in transactions(made(transactions=2000, keys=keys, operations=operations)):
+        kinds = [type(op) for op in transaction.ops]
+        assert kinds.count(Read) in (1, 2)
+        assert kinds.count(Write) <= 2
+        assert len(kinds) == kinds.count(Read) + kinds.count(Write) <= operations
+        read = set()
+        for op in transaction.ops:
+            match op:
+                case Read(key, _):
+                    read.add(key)
+                case Write(key, _):
+                    assert key in read, transaction
+                case _:
+                    pytest.fail(f"no operation of a mini-transaction: {op}")
+
+
+def test_the_general_workload_mixes_reads_writes_and_updates_as_cobra_does() -> None:
+    kinds = Counter(
+        "update" if {type(op) for op in t.ops} == {Read, Write} else type(t.ops[0]).__name__
+        for t in transactions(made(transactions=10_000, keys=100, operations=4, workload="general"))
+    )
+    shares = {kind: count / 10_000 for kind, count in kinds.items()}
+    assert shares == {
+        "Read": pytest.approx(0.2, abs=0.02),
+        "Write": pytest.approx(0.4, abs=0.02),
+        "update": pytest.approx(0.4, abs=0.02),
+    }
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_no_value_is_written_twice(workload: str) -> None:
+    written = [
+        op.new if isinstance(op, CompareAndSet) else op.element if isinstance(op, Append) else op.value
+        for t in transactions(made(transactions=3000, keys=10, workload=workload, abort_rate=0.1, inject=()))
+        for op in t.ops
+        if isinstance(op, Write | Append | CompareAndSet)
+    ]
+    assert len(written) == len(set(written)) > 500
+    assert 0 not in written
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_session_does_one_transaction_at_a_time_in_file_order(workload: str) -> None:
+    ends: dict[Any, int] = {}
+    for t in transactions(made(transactions=2000, sessions=5, workload=workload, abort_rate=0.2, unknown_rate=0.2)):
+        assert t.start is not None
+        assert t.end is not None
+        assert ends.get(t.session, -1) < t.start < t.end
+        ends[t.session] = t.end
+
+
+def test_a_skewed_distribution_prefers_some_keys() -> None:
+    def share_of_the_most_used_fifth(distribution: str) -> float:
+        history = transactions(made(transactions=5000, keys=100, distribution=distribution))
+        counts = Counter(op.key for t in history for op in t.ops if isinstance(op, Read | Write))
+        return sum(count for _, count in counts.most_common(20)) / counts.total()
+
+    assert share_of_the_most_used_fifth("uniform") < 0.3
+    assert share_of_the_most_used_fifth("hotspot") == pytest.approx(0.8, abs=0.05)
+    assert share_of_the_most_used_fifth("zipfian") > 0.6
+    assert share_of_the_most_used_fifth("exponential") > 0.4
+
+
+# --- What cannot be made ----------------------------------------------------------------------------------------------
+
+IMPOSSIBLE: dict[str, tuple[dict[str, Any], str]] = {
+    "no sessions": ({"sessions": 0}, "sessions is 0; it must be at least 1"),
+    "no keys": ({"keys": 0}, "keys is 0; it must be at least 1"),
+    "no operations": ({"operations": 0}, "operations a transaction is 0; it must be at least 1"),
+    "a rate above 1": ({"abort_rate": 1.5}, "the abort rate is 1.5; it must lie between 0 and 1"),
+    "a rate that is no number": ({"unknown_rate": float("nan")}, "the unknown rate is NaN; it must lie between 0 and 1"),
+    "long mini-transactions": ({"operations": 5}, "5 operations a transaction; a mini-transaction has at most 4 (the workload 'general' has no bound)"),
+    "injection into lists": ({"workload": "append", "inject": ["write-skew"]}, "anomalies are injected as reads and writes of registers; use the workload 'mini' or 'general'"),
+    "compare-and-set at a weak level": ({"workload": "cas", "level": "causal"}, "the workload 'cas' is executed linearizably; use the level 'serializable' or 'strict-serializable'"),
+    "an anomaly that does not fit": ({"transactions": 3, "inject": ["long-fork"]}, "the anomalies take 4 transactions; 3 were asked for"),
+    "too many transactions": ({"transactions": 2**40}, f"{2**40} transactions; a history holds at most {2**30 - 2}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_what_cannot_be_made_is_refused_with_the_reason(name: str) -> None:
+    parameters, message = IMPOSSIBLE[name]
+    with pytest.raises(UsageError, match=re.escape(message)):
+        made(**parameters)
+
+
+@pytest.mark.parametrize("parameter", ["sessions", "transactions", "keys", "operations", "seed"])
+@pytest.mark.parametrize("number", [-1, 2**70])
+def test_a_number_out_of_all_bounds_is_a_usage_error(parameter: str, number: int) -> None:
+    with pytest.raises(UsageError):
+        made(**{parameter: number})
+
+
+def test_no_transactions_are_an_empty_history() -> None:
+    assert decode(made(transactions=0)).transactions == ()
+
+
+def test_the_unknown_share_of_a_small_history_may_take_effect_or_not() -> None:
+    statuses = Counter(t.status for seed in range(50) for t in small(seed, unknown_rate=0.5).transactions)
+    assert set(statuses) == set(Status)
