@@ -69,9 +69,9 @@ HISTORIES: dict[str, History] = {
     "versions: x=[0,1,5] | versions: x=[] | s1: []": History(
         (T(0, "s1", ()),), versions=(VersionChain("x", (0, 1, 5)), VersionChain("x", ()))
     ),
-    "initial: [r(x,1)]": History((T(0, "initial", (Read("x", 1),)),)),
-    "initial: t=[w(x,1)]": History((T("t", "initial", (Write("x", 1),)),)),
-    "versions: t=[a(x,1)]": History((T("t", "versions", (Append("x", 1),)),)),
+    '"initial": [r(x,1)]': History((T(0, "initial", (Read("x", 1),)),)),
+    '"initial": t=[w(x,1)]': History((T("t", "initial", (Write("x", 1),)),)),
+    '"versions": t=[a(x,1)]': History((T("t", "versions", (Append("x", 1),)),)),
 }
 
 SPELLINGS: dict[str, str] = {
@@ -99,7 +99,7 @@ ERRORS: dict[str, str] = {
     "s1: [r(true,1)]": "1: column 12 has true is no name; expected a key",
     "s1: [r(1.5,1)]": "1: column 11 has 1.5 is no name; expected a key",
     "s1: [w(x,[1])]": "1: column 13 has the list [1]; expected a single value",
-    "s1: [r(x,[[1]])]": "1: column 14 has the list [1]; expected a single value",
+    "s1: [r(x,[[1]])]": "1: column 11 has a list in a list; expected a single value",
     "s1: [r(x,[1 2])]": "1: column 13 has '2])]'; expected ','",
     "s1: [cas(x,1)]": "1: column 13 has ')]'; expected ','",
     's1: [r(x,"a)]': "1: column 10 has not JSON; expected a JSON string or object",
@@ -124,7 +124,6 @@ UNSAYABLE = (
     "s1: [w(x,1e-99999999999999999999)]",
     f"s1: []@{'9' * 5000}..",
     f"s1: []@1..{'9' * 5000}",
-    's1: [{"sql":"a","params":[1e99999999999999999999]}]',
     f's1: [{{"sql":"a","params":[{"9" * 5000}]}}]',
     's1: [w(x,"\\ud800")]',
     '"\\ud800": []',

@@ -30,6 +30,11 @@ impl fmt::Display for Malformed {
     }
 }
 
+/// A text of the input as it may stand in a message of one line.
+pub(crate) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { '\u{fffd}' } else { c }).collect()
+}
+
 /// Why a history could not be read or written.
 #[derive(Debug)]
 pub enum Error {

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::thread;
 
@@ -22,7 +23,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, Parq
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use crate::error::{Error, Malformed, Result};
+use crate::error::{Error, Malformed, Result, one_line};
 use crate::history::{History, NO_TIME, Op, OpKind, Space, Status};
 use crate::jsonl_read::read_part;
 use crate::jsonl_write::{write_header, write_op, write_versions};
@@ -221,7 +222,7 @@ fn malformed(found: impl Into<String>, expected: impl Into<String>) -> Error {
     Error::Malformed(Malformed {
         line: 0,
         field: String::new(),
-        found: found.into(),
+        found: one_line(&found.into()),
         expected: expected.into(),
         transactions_before: 0,
     })
@@ -238,7 +239,9 @@ pub fn read_parquet(mut file: File, threads: usize, mut keep_on: impl FnMut() ->
     file.rewind()?;
     file.read_to_end(&mut content)?;
     let file = Bytes::from(content);
-    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(unreadable)?;
+    // The library panics on some damaged files; that is one more way of being unreadable.
+    let load = || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new());
+    let metadata = catch_unwind(load).map_err(|_| unreadable("a damaged footer"))?.map_err(unreadable)?;
     let lines = metadata.schema().metadata().get(METADATA_KEY).cloned().unwrap_or_default();
     let groups = metadata.metadata().num_row_groups();
     let mut history = read_part(lines.as_bytes())?;
@@ -350,6 +353,10 @@ fn read_batch(history: &mut History, batch: &RecordBatch) -> Result<()> {
             other => return Err(malformed(format!("\"status\" is {other} in row {row}"), "0, 1 or 2")),
         };
         let time = |column: &PrimitiveArray<Int64Type>| if column.is_valid(row) { column.value(row) } else { NO_TIME };
+        if time(start) != NO_TIME && time(end) != NO_TIME && time(end) < time(start) {
+            let found = format!("\"end\" is {} in row {row}", time(end));
+            return Err(malformed(found, format!("a time not before \"start\" ({})", time(start))));
+        }
         if extra.is_valid(row) {
             let extra = read_extra(history, extra.value(row))?;
             history.extras.push((history.len() as u32, extra));
@@ -384,6 +391,9 @@ fn read_op(
     } else {
         Value::NULL
     };
+    if value.is_list() && kind != OpKind::Read {
+        return Err(malformed(format!("operation {at} writes a list"), "a single value"));
+    }
     let key = history.keys.number(name);
     let space = match kind {
         OpKind::Append => Some(Space::Lists),

@@ -50,7 +50,12 @@ impl<W: Write> Output<W> {
         Ok(match compression {
             Compression::Plain => Output::Plain(inner),
             Compression::Gzip => Output::Gzip(GzEncoder::new(inner, flate2::Compression::default())),
-            Compression::Zstd => Output::Zstd(zstd::Encoder::new(inner, 3)?),
+            Compression::Zstd => {
+                let mut encoder = zstd::Encoder::new(inner, 3)?;
+                // Without it a flipped bit may read as another history.
+                encoder.include_checksum(true)?;
+                Output::Zstd(encoder)
+            }
         })
     }
 

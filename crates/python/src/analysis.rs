@@ -35,7 +35,7 @@ impl Analysis {
         let history = history.inner.clone();
         let options = Options { session_order, judge_aborted, threads };
         let owned = history.clone();
-        let inner = enter(py, move || Ok(core::Analysis::new(owned, options)))?;
+        let inner = enter(py, move |_| Ok(core::Analysis::new(owned, options)))?;
         Ok(Analysis { history, inner: Arc::new(inner) })
     }
 
@@ -43,7 +43,7 @@ impl Analysis {
     fn decide<'py>(&self, py: Python<'py>, question: &str, all: bool) -> PyResult<Bound<'py, PyTuple>> {
         let question = question_named(question)?;
         let inner = self.inner.clone();
-        match enter(py, move || Ok(inner.decide(question, all)))? {
+        match enter(py, move |_| Ok(inner.decide(question, all)))? {
             Decision::Satisfied(order) => ("satisfied", order).into_pyobject(py),
             Decision::Violated(violations) => {
                 let all: PyResult<Vec<_>> = violations.iter().map(|v| self.violation(py, v)).collect();
@@ -59,7 +59,7 @@ impl Analysis {
     /// Whether a serial execution in this order gives every read its value.
     fn replays(&self, py: Python<'_>, order: Vec<u32>) -> PyResult<bool> {
         let inner = self.inner.clone();
-        enter(py, move || Ok(inner.replays(&order)))
+        enter(py, move |_| Ok(inner.replays(&order)))
     }
 
     /// The transactions that these read from.

@@ -44,7 +44,7 @@ pub fn generate(
         inject: inject?,
         seed,
     };
-    let history = enter(py, move || Ok(isolde_generator::generate(&parameters)))?;
+    let history = enter(py, move |_| Ok(isolde_generator::generate(&parameters)))?;
     history.map(History::from).map_err(PyValueError::new_err)
 }
 

@@ -10,7 +10,7 @@ use isolde_history::{Compression, Error, Output, Status};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::{enter, keep_on};
+use crate::enter;
 
 /// An immutable history in columns.
 #[pyclass(frozen, module = "isolde._core._native")]
@@ -29,7 +29,7 @@ impl History {
     /// Reads JSON Lines (plain, gzip, zstd) or Parquet; without a path, from standard input.
     #[staticmethod]
     fn read(py: Python<'_>, path: Option<PathBuf>, threads: usize) -> PyResult<History> {
-        let history = enter(py, move || {
+        let history = enter(py, move |keep_on| {
             let Some(path) = path else {
                 return core::read_jsonl(core::decompress(io::stdin())?, threads, keep_on);
             };
@@ -49,7 +49,8 @@ impl History {
     /// Reads JSON Lines in memory.
     #[staticmethod]
     fn from_jsonl(py: Python<'_>, text: &[u8]) -> PyResult<History> {
-        let history = enter(py, || core::read_jsonl(core::decompress(text)?, 1, keep_on))?;
+        let text = text.to_vec();
+        let history = enter(py, move |keep_on| core::read_jsonl(core::decompress(&text[..])?, 1, keep_on))?;
         Ok(history.into())
     }
 
@@ -57,7 +58,7 @@ impl History {
     #[pyo3(signature = (transactions=None))]
     fn to_jsonl<'py>(&self, py: Python<'py>, transactions: Option<Vec<u32>>) -> PyResult<Bound<'py, PyBytes>> {
         let inner = self.inner.clone();
-        let text = enter(py, move || {
+        let text = enter(py, move |_| {
             let mut text = Vec::new();
             match transactions {
                 None => core::write_jsonl(&inner, &mut text)?,
@@ -76,7 +77,7 @@ impl History {
             _ => Compression::Plain,
         };
         let inner = self.inner.clone();
-        enter(py, move || {
+        enter(py, move |_| {
             let output: Box<dyn Write> = match path {
                 Some(path) => Box::new(File::create(path)?),
                 None => Box::new(io::stdout().lock()),
@@ -90,7 +91,7 @@ impl History {
     /// Writes Parquet.
     fn write_parquet(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let inner = self.inner.clone();
-        enter(py, move || core::write_parquet(&inner, File::create(path).map_err(Error::Io)?))
+        enter(py, move |_| core::write_parquet(&inner, File::create(path).map_err(Error::Io)?))
     }
 
     /// Transactions, committed, aborted, unknown, sessions, operations, keys.

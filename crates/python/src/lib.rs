@@ -11,19 +11,56 @@ mod generate;
 mod history;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use isolde_history::Error;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 
 create_exception!(_native, Malformed, PyException, "An input is not a history: line, field, found, expected, before.");
 
-/// Runs `work` without the interpreter, and turns what goes wrong into Python's exceptions.
-pub(crate) fn enter<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
-    match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
+/// How often a running call looks for Ctrl-C.
+const SIGNAL_POLL: Duration = Duration::from_millis(50);
+
+/// Runs `work` on a thread of its own, so that Ctrl-C ends the call at once, and turns what goes wrong into
+/// Python's exceptions. `work` is handed a question to ask now and then: whether to go on.
+pub(crate) fn enter<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce(&dyn Fn() -> bool) -> Result<T, Error> + Send + 'static,
+) -> PyResult<T> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (send, receive) = sync_channel(1);
+    let stopped = stop.clone();
+    std::thread::spawn(move || {
+        let keep_on = || !stopped.load(Ordering::Relaxed);
+        // Nobody is left to be told when the call was interrupted.
+        let _ = send.send(catch_unwind(AssertUnwindSafe(|| work(&keep_on))));
+    });
+    // Waiting without the interpreter needs something that threads may share.
+    let receive = Mutex::new(receive);
+    let wait = || receive.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(SIGNAL_POLL);
+    let answer = loop {
+        match py.detach(wait) {
+            Ok(answer) => break answer,
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(interrupt) = py.check_signals() {
+                    stop.store(true, Ordering::Relaxed);
+                    return Err(interrupt);
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return Err(PyRuntimeError::new_err("the core gave no answer")),
+        }
+    };
+    match answer {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(Error::Io(error))) => Err(error.into()),
+        Ok(Err(Error::Io(error))) => Err(match error.raw_os_error() {
+            Some(code) => PyOSError::new_err((code, error.to_string())),
+            None => PyOSError::new_err(error.to_string()),
+        }),
         Ok(Err(Error::Malformed(wrong))) => {
             Err(Malformed::new_err((wrong.line, wrong.field, wrong.found, wrong.expected, wrong.transactions_before)))
         }
@@ -36,13 +73,10 @@ pub(crate) fn enter<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Er
     }
 }
 
-/// Whether nobody pressed Ctrl-C; asked between blocks of work.
-pub(crate) fn keep_on() -> bool {
-    Python::attach(|py| py.check_signals().is_ok())
-}
-
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // What panics is caught and told as an exception; the default hook would print it as well.
+    std::panic::set_hook(Box::new(|_| {}));
     module.add("Malformed", module.py().get_type::<Malformed>())?;
     module.add_class::<history::History>()?;
     module.add_class::<analysis::Analysis>()?;

@@ -47,6 +47,8 @@ def _enter(work: Callable[[], _T], file: str) -> _T:
     except _native.Malformed as error:
         line, field, found, expected, before = error.args
         raise MalformedHistory(file, line, field, found, expected, before) from None
+    except BrokenPipeError:
+        raise
     except OSError as error:
         # The core's own text ends in "(os error 2)", which helps nobody.
         reason = os.strerror(error.errno) if error.errno else str(error)

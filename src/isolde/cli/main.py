@@ -21,6 +21,7 @@ class Exit(IntEnum):
     UNDECIDED = 3
     OUTSIDE = 4
     INTERRUPTED = 130
+    CLOSED_PIPE = 141
 
 
 # What is listed works: a verb is added here together with what it does.
@@ -81,10 +82,11 @@ def main() -> None:
         status = _say("interrupted", Exit.INTERRUPTED)
     except KeyboardInterrupt:
         status = _say("interrupted", Exit.INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of our output went away (as `head` does); there is nobody left to tell.
+    except (BrokenPipeError, SystemExit):
+        # The reader of our output went away (as `head` does), and nobody is left to tell. click ends the program
+        # itself when it notices first, and only then, since it is not run standalone.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = Exit.HOLDS
+        status = Exit.CLOSED_PIPE
     except IsoldeError as error:
         status = _say(str(error), Exit.USAGE)
     except OSError as error:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from decimal import Decimal
+import re
 from typing import Any, assert_never
 
 from isolde.history import (
@@ -22,20 +20,11 @@ from isolde.history import (
     VersionChain,
     Write,
 )
+from isolde.history.json_text import DECODER, json_text
 
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,999}")
 _TRANSACTION_FIELDS = frozenset({"id", "session", "status", "start", "end", "serial", "snapshot", "ops"})
 _HEADER_FIELDS = frozenset({"isolde", "version", "initial", "meta"})
-
-
-def _text(value: Any) -> str:
-    """JSON text. The standard library would turn a decimal into a float, and so into another number."""
-    if isinstance(value, Decimal):
-        return format(value, "E") if value.adjusted() > 40 or value.adjusted() < -40 else str(value)
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{json.dumps(str(k))}:{_text(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ",".join(_text(element) for element in value) + "]"
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _operation(op: Operation) -> object:
@@ -61,8 +50,8 @@ def encode_history(history: History) -> bytes:
         header["initial"] = [[key, value] for key, value in history.initial.items()]
     if history.meta is not None:
         header["meta"] = history.meta
-    lines = [_text({**header, **history.extra})]
-    lines += [_text({"versions": [chain.key, chain.values]}) for chain in history.versions]
+    lines = [json_text({**header, **history.extra})]
+    lines += [json_text({"versions": [chain.key, chain.values]}) for chain in history.versions]
     for transaction in history.transactions:
         line: dict[str, object] = {"id": transaction.id, "session": transaction.session}
         if transaction.status is not Status.COMMITTED:
@@ -76,7 +65,7 @@ def encode_history(history: History) -> bytes:
         line |= {name: value for name, value in optional.items() if value is not None}
         line |= transaction.extra
         line["ops"] = [_operation(op) for op in transaction.ops]
-        lines.append(_text(line))
+        lines.append(json_text(line))
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -112,17 +101,22 @@ def decode_history(text: bytes) -> History:
     initial: dict[Key, Value] = {}
     meta: Any = None
     extra: dict[str, Any] = {}
+    spelled = False
     versions, transactions = [], []
-    for raw in text.splitlines():
-        line = json.loads(raw, parse_float=Decimal)
+    for raw in text.decode().split("\n"):
+        if not raw:
+            continue
+        line = DECODER.decode(raw)
         if "isolde" in line:
             initial, meta, extra = _decode_header(line)
+            spelled = isinstance(line.get("initial"), dict)
         elif "versions" in line:
             versions.append(VersionChain(line["versions"][0], tuple(line["versions"][1])))
         else:
             transactions.append(_decode_transaction(line))
-    history = History(tuple(transactions), initial, meta, tuple(versions), extra)
-    return _with_integer_keys(history)
+    return History(
+        tuple(transactions), _with_integer_keys(initial, spelled, transactions, versions), meta, tuple(versions), extra
+    )
 
 
 def _decode_transaction(line: dict[str, Any]) -> Transaction:
@@ -139,12 +133,17 @@ def _decode_transaction(line: dict[str, Any]) -> Transaction:
     )
 
 
-def _with_integer_keys(history: History) -> History:
-    """Initial values of integer keys are spelled as strings in a JSON object; the core decides which are which."""
-    used: set[Key] = {chain.key for chain in history.versions}
-    used |= {op.key for t in history.transactions for op in t.ops if not isinstance(op, Scan | Sql)}
-    initial: dict[Key, Value] = {}
-    for key, value in history.initial.items():
-        spelled = isinstance(key, str) and key not in used and key.removeprefix("-").isdecimal() and int(key) in used
-        initial[int(key) if spelled else key] = value
-    return History(history.transactions, initial, history.meta, history.versions, history.extra)
+def _with_integer_keys(
+    initial: dict[Key, Value], spelled: bool, transactions: list[Transaction], versions: list[VersionChain]
+) -> dict[Key, Value]:
+    """A JSON object can only spell integer keys as strings; such a name means the integer if only that is used."""
+    if not spelled:
+        return initial
+    used: set[Key] = {chain.key for chain in versions}
+    used |= {op.key for t in transactions for op in t.ops if not isinstance(op, Scan | Sql)}
+
+    def meant(key: Key) -> Key:
+        is_integer = isinstance(key, str) and key not in used and _INTEGER.fullmatch(key) is not None
+        return int(key) if is_integer and int(key) in used else key
+
+    return {meant(key): value for key, value in initial.items()}

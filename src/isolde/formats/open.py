@@ -42,7 +42,7 @@ def _is_notation(head: bytes) -> bool:
     if head.startswith((b"PAR1", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf")):
         return False
     first = head.lstrip()[:1]
-    return bool(first) and (first in b'#"' or first.isalnum())
+    return bool(first) and (first in b'#"-' or first.isalnum())
 
 
 def _read_notation(path: str) -> Columns:

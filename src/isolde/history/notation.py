@@ -17,18 +17,18 @@ a name before its bracket (``t1=[...]``; else it gets its position in the file, 
 ``cas(x,1,2)!``           failed; ``cas(x,1,2)!3`` failed and was shown 3
 ========================  ======================================================
 
-Keys and values are integers, decimals, bare words, ``true``, ``false``, ``_`` (null) or JSON strings. Scans and SQL
-statements are written as their JSON objects.
+A session called ``initial`` or ``versions`` is put in quotes. Keys and values are integers, decimals, bare words,
+``true``, ``false``, ``_`` (null) or JSON strings. Scans and SQL statements are written as their JSON objects.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, assert_never
 
 from isolde.errors import MalformedNotation
+from isolde.history.json_text import DECODER, json_text
 from isolde.history.model import (
     Append,
     CompareAndSet,
@@ -51,7 +51,11 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _INTEGER = re.compile(r"-?\d+")
 _RESERVED = frozenset({"true", "false", "null"})
 _STATUS_MARKS = {Status.ABORTED: "!abort", Status.UNKNOWN: "!unknown"}
+_KEYWORDS = frozenset({"initial", "versions"})
 _DIGITS_MAX = 1000
+_EXPONENT_MAX = 9_999
+_INT_DIGITS = 18
+_TIME_DIGITS_MAX = 20
 
 
 def parse(text: str) -> History:
@@ -78,7 +82,7 @@ def render(history: History, *, separator: str = " | ") -> str:
         for transaction in members:
             texts.append(_render_transaction(transaction, position))
             position += 1
-        name = session if isinstance(session, str) and _WORD.fullmatch(session) else json.dumps(session)
+        name = json_text(session) if session in _KEYWORDS else render_value(session)
         parts.append(" ".join([f"{name}:", *texts]))
     return separator.join(parts)
 
@@ -110,7 +114,7 @@ def render_operation(op: Operation) -> str:
                 return text
             return text + "!" + "".join(render_value(value) for value in current)
         case Scan(content) | Sql(content):
-            return json.dumps(content, separators=(",", ":"))
+            return json_text(content)
         case _:
             assert_never(op)
 
@@ -125,7 +129,7 @@ def render_value(value: Value) -> str:
         case tuple():
             return "[" + ",".join(render_value(element) for element in value) + "]"
         case str():
-            return value if _WORD.fullmatch(value) and value not in _RESERVED else json.dumps(value)
+            return value if _WORD.fullmatch(value) and value not in _RESERVED else json_text(value)
         case int() | Decimal():
             return str(value)
         case _:
@@ -147,11 +151,12 @@ class _Reader:
             self.skip(separators=True)
             if self.at == len(self.text):
                 break
+            quoted = self.text.startswith('"', self.at)
             name = self.name("a session's name, such as s1")
             self.expect(":")
-            if name == "initial" and self.looks_like_assignment():
+            if name == "initial" and not quoted:
                 initial.update(self.assignments())
-            elif name == "versions" and self.looks_like_assignment():
+            elif name == "versions" and not quoted:
                 versions += [VersionChain(key, _chain(self, value)) for key, value in self.assignments().items()]
             else:
                 self.session(name, transactions)
@@ -161,18 +166,6 @@ class _Reader:
                 raise self.error(f"two transactions are called {transaction.id!r}", "a name for each")
             seen.add(transaction.id)
         return History(tuple(transactions), initial=initial, versions=tuple(versions))
-
-    def looks_like_assignment(self) -> bool:
-        self.skip()
-        at = self.at
-        try:
-            self.name("a key")
-        except MalformedNotation:
-            return False
-        else:
-            return self.text.startswith("=", self.at) and not self.text.startswith("=[r(", self.at)
-        finally:
-            self.at = at
 
     def assignments(self) -> dict[Key, Value]:
         values: dict[Key, Value] = {}
@@ -205,6 +198,8 @@ class _Reader:
         start = self.match(_INTEGER)
         self.expect("..")
         end = self.match(_INTEGER)
+        if max(len(start or ""), len(end or "")) > _TIME_DIGITS_MAX:
+            raise self.error("a time of more than 20 digits", "times within 64 bits")
         return (int(start) if start else None), (int(end) if end else None)
 
     def operation(self) -> Operation:
@@ -255,6 +250,9 @@ class _Reader:
             while not self.take("]"):
                 if elements:
                     self.expect(",")
+                    self.skip()
+                if self.text.startswith("[", self.at):
+                    raise self.error("a list in a list", "a single value")
                 elements.append(_scalar(self, self.value()))
             return tuple(elements)
         if self.text.startswith('"', self.at):
@@ -267,8 +265,7 @@ class _Reader:
                 raise self.error("a number of more than 1,000 digits", "a shorter one")
             if _INTEGER.fullmatch(number):
                 return int(number)
-            decimal = Decimal(number)
-            return int(decimal) if decimal == decimal.to_integral_value() and decimal.adjusted() < 18 else decimal
+            return self.decimal(number)
         if self.take("_"):
             return None
         word = self.match(_WORD)
@@ -276,9 +273,19 @@ class _Reader:
             raise self.error(None, expected)
         return {"true": True, "false": False, "null": None}.get(word, word)
 
+    def decimal(self, text: str) -> int | Decimal:
+        try:
+            value = Decimal(text)
+        except InvalidOperation:
+            raise self.error("a number out of range", "an exponent within 9,999") from None
+        if value and abs(value.adjusted()) > _EXPONENT_MAX:
+            raise self.error("a number out of range", "an exponent within 9,999")
+        return int(value) if value.adjusted() < _INT_DIGITS and value == value.to_integral_value() else value
+
     def json(self) -> Any:
         try:
-            content, self.at = json.JSONDecoder(parse_float=Decimal).raw_decode(self.text, self.at)
+            content, self.at = DECODER.raw_decode(self.text, self.at)
+            json_text(content).encode()
         except (ValueError, RecursionError) as error:
             raise self.error("not JSON", "a JSON string or object") from error
         return content

@@ -8,7 +8,7 @@ mod operations;
 use jiter::{Jiter, JiterError, JiterErrorType, JsonErrorType, Peek};
 use rustc_hash::FxHashSet;
 
-use crate::error::{Malformed, Result};
+use crate::error::{Malformed, Result, one_line};
 use crate::history::{Extra, History, NO_TIME, Op, Status};
 use crate::value::Value;
 
@@ -234,8 +234,9 @@ impl<'j> Line<'j> {
                 Field::Initial => self.initial(history, peek)?,
                 Field::Meta => history.header.meta = Some(self.raw(peek, "meta")?.into()),
                 _ => {
-                    let raw = self.raw(peek, &other)?;
-                    history.header.fields = with_field(&history.header.fields, &other, raw);
+                    let name = field_name(field, &other);
+                    let raw = self.raw(peek, name)?;
+                    history.header.fields = with_field(&history.header.fields, name, raw);
                 }
             }
             let next = self.json.next_key().map(|name| name.map(name_of));
@@ -484,7 +485,7 @@ impl<'j> Line<'j> {
     }
 
     fn twice(&self, field: Field) -> Box<Malformed> {
-        let name = FIELDS.iter().find(|(_, f)| *f == field).map_or("", |(name, _)| name);
+        let name = field_name(field, "");
         self.whole(format!("the field {name:?} appears twice"), "each field once".into())
     }
 
@@ -507,7 +508,7 @@ impl<'j> Line<'j> {
     }
 
     fn fault(&self, field: &str, found: String, expected: String) -> Box<Malformed> {
-        Box::new(Malformed { line: self.number, field: field.to_owned(), found, expected, transactions_before: 0 })
+        Box::new(Malformed { line: self.number, field: one_line(field), found, expected, transactions_before: 0 })
     }
 
     /// A line that is not JSON, or that ends too early.
@@ -536,6 +537,10 @@ fn name_of(name: &str) -> (Field, String) {
     }
 }
 
+fn field_name(field: Field, other: &str) -> &str {
+    FIELDS.iter().find(|(_, known)| *known == field).map_or(other, |(name, _)| name)
+}
+
 fn with_field(fields: &str, name: &str, raw: &str) -> Box<str> {
     let mut out = fields.as_bytes().to_vec();
     if !out.is_empty() {
@@ -548,7 +553,8 @@ fn with_field(fields: &str, name: &str, raw: &str) -> Box<str> {
 }
 
 fn snippet(raw: &str) -> String {
-    let mut chars = raw.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let clean = one_line(raw);
+    let mut chars = clean.chars();
     let mut text: String = chars.by_ref().take(SNIPPET_CHARS).collect();
     if chars.next().is_some() {
         text.push('…');

@@ -1,0 +1,361 @@
+//! Read committed, read atomic, causal: weak levels by saturation (Biswas & Enea 2019).
+//!
+//! Their axioms have one shape: when t3 read x of t1, and another writer t2 of x is *visible* to t3, then
+//! t2 comes before t1 in the commit order. What is visible depends only on session order and reads, so all
+//! consequences are found in one pass, and the level holds iff so ∪ wr and they have no cycle.
+//!
+//! | level | t2 is visible to the read r of t3 when |
+//! | --- | --- |
+//! | read committed | an earlier read of t3 read from t2 |
+//! | read atomic | t3 read from t2, or t2 came before it in the session |
+//! | causal | a path of reads and session order leads from t2 to t3 |
+//!
+//! Of the writers of x in one session only the last visible one matters: the others come before it
+//! anyway. For causal, visibility is a vector clock over the sessions; without session order, over chains
+//! of transactions that read from each other. PL-2 is the same without the axiom.
+
+use isolde_history::{History, NO_KEY};
+use rustc_hash::FxHashMap;
+
+use crate::attribution::{Attribution, INITIAL, NONE};
+use crate::dependencies::{Dependencies, Edge, Graph};
+use crate::outcome::Role;
+
+/// What makes another writer visible.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Visibility {
+    /// Nothing: only so ∪ wr must have no cycle (PL-2).
+    Nothing,
+    /// An earlier read of the same transaction.
+    EarlierRead,
+    /// A read of the same transaction, or the session.
+    DirectlyBefore,
+    /// A path of reads and session order.
+    CausalPast,
+}
+
+/// t2 comes before t1 because a reader saw t2 and read the key of t1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Inferred {
+    /// The visible writer.
+    pub before: u32,
+    /// The writer that was read; [`INITIAL`] makes it a contradiction.
+    pub after: u32,
+    /// The read that shows it.
+    pub read_op: u32,
+}
+
+/// The graph of the weak levels: session order, reads, told successions and what follows from them.
+pub struct Saturated {
+    /// All edges; inferred ones are dependencies.
+    pub graph: Graph,
+    /// What was inferred between transactions.
+    pub inferred: Vec<Inferred>,
+    /// What contradicts that initial values come first.
+    pub contradictions: Vec<Inferred>,
+}
+
+/// What a transaction did, by operation.
+pub struct ByOp {
+    read_of: Vec<u32>,
+    installs: Vec<bool>,
+}
+
+impl ByOp {
+    /// Turns the columns by key into columns by operation.
+    pub fn new(history: &History, attribution: &Attribution) -> ByOp {
+        let mut by_op =
+            ByOp { read_of: vec![NONE; history.ops.kind.len()], installs: vec![false; history.ops.kind.len()] };
+        for (place, &op) in attribution.op.iter().enumerate() {
+            by_op.read_of[op as usize] = attribution.read_of[place];
+            by_op.installs[op as usize] = attribution.installs[place];
+        }
+        by_op
+    }
+}
+
+/// The inference, over one history.
+pub struct Saturation<'a> {
+    /// The history.
+    pub history: &'a History,
+    /// Who wrote what was read.
+    pub attribution: &'a Attribution,
+    /// Which transactions count.
+    pub roles: &'a [Role],
+    /// The known order, for told successions and sessions.
+    pub dependencies: &'a Dependencies,
+    /// The columns by operation.
+    pub by_op: &'a ByOp,
+    /// Whether session order counts.
+    pub session_order: bool,
+}
+
+impl Saturation<'_> {
+    /// All consequences of a level's axiom. `None`: so ∪ wr has a cycle, so that no past exists.
+    pub fn run(&self, visibility: Visibility) -> Option<Saturated> {
+        let mut found = Vec::new();
+        match visibility {
+            Visibility::Nothing => {}
+            Visibility::EarlierRead => self.each_txn(|txn| self.earlier_reads(txn, &mut found)),
+            Visibility::DirectlyBefore => {
+                self.each_txn(|txn| self.direct_reads(txn, &mut found));
+                if self.session_order {
+                    self.session_writers(&mut found);
+                }
+            }
+            Visibility::CausalPast => self.causal_past(&mut found)?,
+        }
+        let (contradictions, inferred): (Vec<Inferred>, Vec<Inferred>) =
+            found.into_iter().partition(|edge| edge.after == INITIAL);
+        let consequences = inferred.iter().map(|edge| (edge.before, edge.after)).collect();
+        Some(Saturated { graph: self.base(consequences), inferred, contradictions })
+    }
+
+    fn each_txn(&self, mut visit: impl FnMut(u32)) {
+        (0..self.history.len() as u32).filter(|&txn| self.counts(txn)).for_each(&mut visit);
+    }
+
+    fn counts(&self, txn: u32) -> bool {
+        self.roles[txn as usize] != Role::Absent
+    }
+
+    /// Session order, reads and told successions, and `more`.
+    fn base(&self, more: Vec<(u32, u32)>) -> Graph {
+        let mut session = Vec::new();
+        if self.session_order {
+            let next = &self.dependencies.session_next;
+            session.extend((0..next.len() as u32).filter(|&t| next[t as usize] != NONE).map(|t| (t, next[t as usize])));
+        }
+        let mut plain = more;
+        self.each_txn(|txn| plain.extend(self.sources(txn).map(|source| (source, txn))));
+        for &(before, after) in &self.dependencies.told {
+            let (from, to) = (self.attribution.writer(before), self.attribution.writer(after));
+            if from != INITIAL && to != INITIAL {
+                plain.push((from, to));
+            }
+        }
+        Graph::of_edges(self.history.len(), &plain, Edge::Dependency, &session, Edge::Session)
+    }
+
+    /// The reads of other transactions' versions, in program order: operation, key, version.
+    fn reads(&self, txn: u32) -> impl Iterator<Item = (u32, u32, u32)> + '_ {
+        self.history.ops_of(txn).filter_map(|row| {
+            let version = self.by_op.read_of[row];
+            (version != NONE).then(|| (row as u32, self.history.ops.key[row], version))
+        })
+    }
+
+    /// The transactions that `txn` read from; one that is read twice comes twice.
+    fn sources(&self, txn: u32) -> impl Iterator<Item = u32> + '_ {
+        self.reads(txn).map(|(_, _, version)| self.attribution.writer(version)).filter(|&writer| writer != INITIAL)
+    }
+
+    /// The keys that a transaction installed.
+    fn installed(&self, txn: u32) -> impl Iterator<Item = u32> + '_ {
+        let effective = self.roles[txn as usize] == Role::Effective;
+        let keys = self.history.ops_of(txn).filter(move |&row| effective && self.by_op.installs[row]);
+        keys.map(|row| self.history.ops.key[row])
+    }
+
+    fn earlier_reads(&self, txn: u32, found: &mut Vec<Inferred>) {
+        let mut visible: Vec<(u32, u32)> = Vec::new();
+        for (read_op, key, version) in self.reads(txn) {
+            let after = self.attribution.writer(version);
+            found.extend(visible.iter().filter(|&&(k, before)| k == key && before != after).map(|&(_, before)| {
+                Inferred { before, after, read_op }
+            }));
+            if after != INITIAL && visible.iter().all(|&(_, seen)| seen != after) {
+                visible.extend(self.installed(after).map(|key| (key, after)));
+            }
+        }
+    }
+
+    fn direct_reads(&self, txn: u32, found: &mut Vec<Inferred>) {
+        let mut visible: Vec<(u32, u32)> = Vec::new();
+        for source in self.sources(txn) {
+            if visible.iter().all(|&(_, seen)| seen != source) {
+                visible.extend(self.installed(source).map(|key| (key, source)));
+            }
+        }
+        for (read_op, key, version) in self.reads(txn) {
+            let after = self.attribution.writer(version);
+            found.extend(visible.iter().filter(|&&(k, before)| k == key && before != after).map(|&(_, before)| {
+                Inferred { before, after, read_op }
+            }));
+        }
+    }
+
+    /// The last writer of each key in the session so far.
+    fn session_writers(&self, found: &mut Vec<Inferred>) {
+        let mut last: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        self.each_txn(|txn| {
+            let session = self.history.txns.session[txn as usize];
+            for (read_op, key, version) in self.reads(txn) {
+                let after = self.attribution.writer(version);
+                if let Some(&before) = last.get(&(session, key))
+                    && before != after
+                {
+                    found.push(Inferred { before, after, read_op });
+                }
+            }
+            for key in self.installed(txn) {
+                last.insert((session, key), txn);
+            }
+        });
+    }
+
+    /// Visits the transactions in an order of so ∪ wr, each with a clock that says how much of every chain
+    /// lies in its past.
+    fn causal_past(&self, found: &mut Vec<Inferred>) -> Option<()> {
+        let graph = self.causal_graph();
+        let order = graph.topological()?;
+        let chains = self.chains(&order);
+        let writers = self.writers_by_chain(&chains);
+        let mut readers_left = vec![0u32; self.history.len()];
+        self.each_txn(|txn| self.sources(txn).for_each(|source| readers_left[source as usize] += 1));
+        let mut clocks: Vec<Option<Box<[u32]>>> = vec![None; self.history.len()];
+        let mut tails: Vec<Option<Box<[u32]>>> = vec![None; chains.count];
+        for txn in order.into_iter().filter(|&txn| self.counts(txn)) {
+            let (chain, place) = (chains.of[txn as usize] as usize, chains.place[txn as usize]);
+            let mut clock = match &tails[chain] {
+                Some(tail) => tail.clone(),
+                None => vec![0u32; chains.count].into_boxed_slice(),
+            };
+            for source in self.sources(txn) {
+                let past = clocks[source as usize].as_ref().expect("a source comes first and waits for its readers");
+                for (mine, theirs) in clock.iter_mut().zip(past.iter()) {
+                    *mine = (*mine).max(*theirs);
+                }
+            }
+            self.visible_writers(txn, &clock, &writers, found);
+            clock[chain] = place + 1;
+            for source in self.sources(txn) {
+                readers_left[source as usize] -= 1;
+                if readers_left[source as usize] == 0 {
+                    clocks[source as usize] = None;
+                }
+            }
+            if readers_left[txn as usize] > 0 {
+                clocks[txn as usize] = Some(clock.clone());
+            }
+            tails[chain] = Some(clock);
+        }
+        Some(())
+    }
+
+    fn causal_graph(&self) -> Graph {
+        self.base_without_told()
+    }
+
+    fn base_without_told(&self) -> Graph {
+        let mut edges = Vec::new();
+        self.each_txn(|txn| edges.extend(self.sources(txn).map(|source| (source, txn))));
+        let mut session = Vec::new();
+        if self.session_order {
+            let next = &self.dependencies.session_next;
+            session.extend((0..next.len() as u32).filter(|&t| next[t as usize] != NONE).map(|t| (t, next[t as usize])));
+        }
+        Graph::of_edges(self.history.len(), &edges, Edge::Dependency, &session, Edge::Session)
+    }
+
+    fn visible_writers(&self, txn: u32, clock: &[u32], writers: &WritersByChain, found: &mut Vec<Inferred>) {
+        for (read_op, key, version) in self.reads(txn) {
+            let after = self.attribution.writer(version);
+            for (chain, places) in writers.of_key(key) {
+                let visible = places.partition_point(|&(place, _)| place < clock[chain as usize]);
+                if let Some(&(_, before)) = visible.checked_sub(1).map(|at| &places[at])
+                    && before != after
+                    && before != txn
+                {
+                    found.push(Inferred { before, after, read_op });
+                }
+            }
+        }
+    }
+
+    /// Sessions, or chains of transactions that read from each other where sessions do not count.
+    fn chains(&self, order: &[u32]) -> Chains {
+        let mut chains = Chains { of: vec![NONE; self.history.len()], place: vec![0; self.history.len()], count: 0 };
+        let mut lengths: Vec<u32> = Vec::new();
+        let mut tails: Vec<u32> = Vec::new();
+        if self.session_order {
+            lengths = vec![0; self.history.sessions.len()];
+            self.each_txn(|txn| {
+                let session = self.history.txns.session[txn as usize];
+                chains.of[txn as usize] = session;
+                chains.place[txn as usize] = lengths[session as usize];
+                lengths[session as usize] += 1;
+            });
+            chains.count = lengths.len();
+            return chains;
+        }
+        for &txn in order.iter().filter(|&&txn| self.counts(txn)) {
+            let extended = self.sources(txn).map(|s| chains.of[s as usize]).find(|&c| {
+                self.sources(txn).any(|s| chains.of[s as usize] == c && tails[c as usize] == s)
+            });
+            let chain = extended.unwrap_or_else(|| {
+                lengths.push(0);
+                tails.push(NONE);
+                lengths.len() as u32 - 1
+            });
+            chains.of[txn as usize] = chain;
+            chains.place[txn as usize] = lengths[chain as usize];
+            lengths[chain as usize] += 1;
+            tails[chain as usize] = txn;
+        }
+        chains.count = lengths.len();
+        chains
+    }
+
+    fn writers_by_chain(&self, chains: &Chains) -> WritersByChain {
+        let mut all: Vec<(u32, u32, u32, u32)> = Vec::new();
+        for row in 0..self.history.ops.kind.len() {
+            let key = self.history.ops.key[row];
+            if key == NO_KEY || !self.by_op.installs[row] {
+                continue;
+            }
+            let txn = self.attribution.txn[self.attribution.place(key, row as u32) as usize];
+            if self.roles[txn as usize] == Role::Effective {
+                all.push((key, chains.of[txn as usize], chains.place[txn as usize], txn));
+            }
+        }
+        all.sort_unstable();
+        let mut writers = WritersByChain { key_groups: FxHashMap::default(), groups: Vec::new(), places: Vec::new() };
+        for (key, chain, place, txn) in all {
+            let same = writers.key_groups.get(&key).is_some_and(|&(_, last)| {
+                last as usize == writers.groups.len() && writers.groups.last().is_some_and(|group| group.0 == chain)
+            });
+            if !same {
+                writers.groups.push((chain, writers.places.len() as u32));
+                let count = writers.groups.len() as u32;
+                writers.key_groups.entry(key).and_modify(|range| range.1 = count).or_insert((count - 1, count));
+            }
+            writers.places.push((place, txn));
+        }
+        writers
+    }
+}
+
+struct Chains {
+    of: Vec<u32>,
+    place: Vec<u32>,
+    count: usize,
+}
+
+/// For each key and chain, the places of its writers, ascending.
+struct WritersByChain {
+    key_groups: FxHashMap<u32, (u32, u32)>,
+    groups: Vec<(u32, u32)>,
+    places: Vec<(u32, u32)>,
+}
+
+impl WritersByChain {
+    fn of_key(&self, key: u32) -> impl Iterator<Item = (u32, &[(u32, u32)])> {
+        let (first, last) = self.key_groups.get(&key).copied().unwrap_or((0, 0));
+        (first as usize..last as usize).map(|at| {
+            let (chain, start) = self.groups[at];
+            let end = self.groups.get(at + 1).map_or(self.places.len(), |group| group.1 as usize);
+            (chain, &self.places[start as usize..end])
+        })
+    }
+}
