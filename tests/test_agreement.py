@@ -26,6 +26,8 @@ from isolde.history import History, render
 from isolde.levels import Level
 
 DECIDED = (
+    Level.READ_UNCOMMITTED,
+    Level.PL_2,
     Level.READ_COMMITTED,
     Level.READ_ATOMIC,
     Level.CAUSAL,
@@ -113,9 +115,9 @@ def run_batches(total: int) -> Tally:
 def assert_agreement(total: int) -> None:
     tally = run_batches(total)
     assert not tally.wrong, f"{len(tally.wrong)} disagreements, first:\n" + "\n\n".join(tally.wrong[:3])
-    for level in ("serializable", "snapshot-isolation", "strict-serializable", "linearizable"):
+    for level in ("read-committed", "read-atomic", "causal", "serializable", "snapshot-isolation", "linearizable"):
         assert tally.verdicts[f"{level} satisfied"] > total // 100, tally.verdicts
-        assert tally.verdicts[f"{level} violated"] > total // 100, tally.verdicts
+        assert tally.verdicts[f"{level} violated"] > total // 200, tally.verdicts
 
 
 def test_every_verdict_is_the_definitions_on_20000_random_histories() -> None:

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use isolde_history::{History, NO_KEY, Op, OpKind};
+use isolde_history::{History, NO_KEY, Op, OpKind, Status};
 
 use crate::acyclic::{Rule, Space};
 use crate::attribution::{Attribution, Fault, INITIAL, NONE, ReadFault, attribute};
@@ -11,11 +11,13 @@ use crate::dependencies::{Dependencies, Edge, collect};
 use crate::evidence::{Evidence, Relation, between};
 use crate::linear::{self, Conflict};
 use crate::outcome::{Role, roles};
+use crate::parallel::WORTH_A_THREAD;
 use crate::realtime::{timeline, without_times};
+use crate::saturation::Visibility;
 use crate::shortest::{CycleStep, Finder, Step};
 
 /// How many anomalies are reported at most when all are asked for.
-const REPORTED_MAX: usize = 1_000;
+pub(crate) const REPORTED_MAX: usize = 1_000;
 
 /// What the caller may choose.
 #[derive(Clone, Copy, Debug)]
@@ -31,11 +33,6 @@ pub struct Options {
 /// The levels that this crate decides, by the rule they follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Question {
-    /// Only what no order can explain; with non-repeatable reads or without.
-    Faults {
-        /// Whether a read may not change its mind within a transaction.
-        repeatable: bool,
-    },
     /// No forbidden cycle.
     Acyclic {
         /// Which cycles are forbidden.
@@ -43,6 +40,12 @@ pub enum Question {
         /// Whether real time must be kept.
         real_time: bool,
     },
+    /// No cycle of session order, reads and what follows from them.
+    Weak(Visibility),
+    /// Prefix: ruled out by causal, confirmed by snapshot isolation, otherwise open.
+    Prefix,
+    /// No cycle of overwrites, whatever was read.
+    Overwrites,
     /// One order a key that keeps real time.
     Linearizable,
 }
@@ -119,8 +122,8 @@ pub enum Decision {
 
 /// Everything that was found out about a history before any level is asked about.
 pub struct Analysis {
-    history: Arc<History>,
-    options: Options,
+    pub(crate) history: Arc<History>,
+    pub(crate) options: Options,
     /// Who wrote what was read.
     pub attribution: Attribution,
     /// Which transactions count.
@@ -133,6 +136,8 @@ pub struct Analysis {
 impl Analysis {
     /// Reads the evidence.
     pub fn new(history: Arc<History>, options: Options) -> Self {
+        let worth = history.ops.kind.len() / WORTH_A_THREAD + 1;
+        let options = Options { threads: options.threads.clamp(1, worth), ..options };
         let attribution = attribute(&history, options.judge_aborted, options.threads);
         let roles = roles(&history, &attribution, options.judge_aborted);
         let dependencies = collect(&history, &attribution, &roles, options.session_order, options.threads);
@@ -154,18 +159,28 @@ impl Analysis {
         if !violations.is_empty() && !all {
             return Decision::Violated(violations);
         }
-        if !matches!(question, Question::Faults { .. }) {
-            violations.extend(self.dependencies.before_initial.iter().map(|&version| {
-                let op = self.attribution.place_of(version).map_or(NONE, |place| self.attribution.op[place as usize]);
-                let (key, writer) = (self.attribution.key_of(version), self.attribution.writer(version));
-                Violation::BeforeInitial { key, writer, op }
-            }));
-        }
+        violations.extend(self.before_initial(question).map(|version| {
+            let op = self.attribution.place_of(version).map_or(NONE, |place| self.attribution.op[place as usize]);
+            let (key, writer) = (self.attribution.key_of(version), self.attribution.writer(version));
+            Violation::BeforeInitial { key, writer, op }
+        }));
         let needs_times = matches!(question, Question::Linearizable | Question::Acyclic { real_time: true, .. });
         let no_times = if needs_times { without_times(&self.history, &self.roles) } else { None };
         let mut order = None;
         match question {
-            Question::Faults { .. } => {}
+            Question::Overwrites => match self.overwrites(all) {
+                Ok(found) => order = Some(found),
+                Err(found) => violations.extend(found),
+            },
+            Question::Weak(visibility) => match self.weak(visibility, all) {
+                Ok(found) => order = Some(found),
+                Err(found) => violations.extend(found),
+            },
+            Question::Prefix => {
+                if let Err(found) = self.weak(Visibility::CausalPast, all) {
+                    violations.extend(found);
+                }
+            }
             Question::Linearizable if no_times.is_none() => violations.extend(self.linear_violations(all)),
             Question::Linearizable => violations.extend(self.lost_updates(all)),
             // Without all times the plain level can still be violated, and then the strict one is too.
@@ -187,8 +202,23 @@ impl Analysis {
         }
     }
 
+    /// Versions told to be older than the initial one. At PL-1 nobody must have read from a transaction that
+    /// took effect, so one of unknown outcome may always be left out.
+    fn before_initial(&self, question: Question) -> impl Iterator<Item = u32> + '_ {
+        let versions = self.dependencies.before_initial.iter().copied();
+        versions.filter(move |&version| question != Question::Overwrites || !self.is_unknown(version))
+    }
+
+    pub(crate) fn is_unknown(&self, version: u32) -> bool {
+        let writer = self.attribution.writer(version);
+        writer != INITIAL && self.history.txns.status[writer as usize] == Status::Unknown
+    }
+
     fn faults(&self, question: Question, all: bool) -> Vec<Violation> {
-        let repeatable = !matches!(question, Question::Faults { repeatable: false });
+        if question == Question::Overwrites {
+            return Vec::new();
+        }
+        let repeatable = !matches!(question, Question::Weak(Visibility::Nothing | Visibility::EarlierRead));
         self.attribution
             .faults
             .iter()
@@ -206,6 +236,11 @@ impl Analysis {
             let first = counted.next().copied();
             first.map(|op| (op, 1 + counted.count() as u64))
         };
+        if question == Question::Overwrites {
+            // What was told about a transaction of unknown outcome was left out, and may have linked others.
+            let left_out = self.dependencies.told.iter().any(|&(a, b)| self.is_unknown(a) || self.is_unknown(b));
+            return (left_out || self.dependencies.told_ambiguously).then_some(Open::ToldOrder);
+        }
         if let Some((op, count)) = counted(&self.attribution.ambiguous) {
             return Some(Open::AmbiguousRead(op, count));
         }
@@ -217,11 +252,16 @@ impl Analysis {
             return Some(Open::ToldOrder);
         }
         match question {
-            Question::Faults { .. } => Some(Open::NotConfirmed),
+            Question::Prefix => {
+                match self.decide(Question::Acyclic { rule: Rule::Snapshot, real_time: false }, false) {
+                    Decision::Satisfied(_) => None,
+                    Decision::Violated(_) | Decision::Undecided(_) => Some(Open::NotConfirmed),
+                }
+            }
             Question::Acyclic { .. } if self.dependencies.counts.open_keys > 0 => {
                 Some(Open::Choices(self.dependencies.counts.open_keys, self.dependencies.counts.open_pairs))
             }
-            Question::Acyclic { .. } | Question::Linearizable => None,
+            Question::Acyclic { .. } | Question::Linearizable | Question::Weak(_) | Question::Overwrites => None,
         }
     }
 
@@ -281,52 +321,52 @@ impl Analysis {
         let plain_left = if real_time { plain.order(&self.roles).err() } else { Some(left.clone()) };
         let mut explained = vec![false; graph.len()];
         if let Some(plain_left) = plain_left {
-            self.shortest_of(&plain, &plain_left, all, &mut explained, &mut violations);
+            let cycles = self.shortest_cycles(&plain, &plain_left, all, &mut explained);
+            violations.extend(cycles.iter().map(|cycle| Violation::Cycle(self.explain(cycle))));
         }
         if real_time && (all || violations.is_empty()) {
-            self.shortest_of(&whole, &left, all, &mut explained, &mut violations);
+            let cycles = self.shortest_cycles(&whole, &left, all, &mut explained);
+            violations.extend(cycles.iter().map(|cycle| Violation::Cycle(self.explain(cycle))));
         }
         assert!(!violations.is_empty(), "what cannot be ordered has a cycle");
         Err(violations)
     }
 
-    /// Adds a shortest cycle for each component, or the shortest of all.
-    fn shortest_of(
+    /// A shortest cycle for each component that has none explained yet, or the shortest of all.
+    pub(crate) fn shortest_cycles(
         &self,
         space: &Space<'_>,
         left: &[bool],
         all: bool,
         explained: &mut [bool],
-        violations: &mut Vec<Violation>,
-    ) {
+    ) -> Vec<Vec<CycleStep>> {
         let mut finder = Finder::new(space, &self.dependencies, &self.history);
-        let mut best: Option<Vec<CycleStep>> = None;
+        let mut cycles: Vec<Vec<CycleStep>> = Vec::new();
         for members in components(space, left) {
             let seen = members.iter().any(|&m| explained.get(m as usize).copied().unwrap_or(false));
-            if seen || violations.len() >= REPORTED_MAX {
+            if seen || cycles.len() >= REPORTED_MAX {
                 continue;
             }
-            let length_max = best.as_ref().map_or(usize::MAX >> 33, |b| b.len() - 1);
+            let best = if all { None } else { cycles.last().map(Vec::len) };
+            if best == Some(2) {
+                break;
+            }
+            let length_max = best.map_or(usize::MAX >> 33, |length| length - 1);
             let Some(cycle) = finder.cycle(&members, length_max) else { continue };
-            if all {
-                for &member in &members {
-                    if let Some(mark) = explained.get_mut(member as usize) {
-                        *mark = true;
-                    }
-                }
-                violations.push(Violation::Cycle(self.explain(&cycle)));
-            } else {
-                let shortest_possible = cycle.len() == 2;
-                best = Some(cycle);
-                if shortest_possible {
-                    break;
+            if !all {
+                cycles.clear();
+            }
+            cycles.push(cycle);
+            for &member in &members {
+                if let Some(mark) = explained.get_mut(member as usize) {
+                    *mark = all;
                 }
             }
         }
-        violations.extend(best.map(|cycle| Violation::Cycle(self.explain(&cycle))));
+        cycles
     }
 
-    fn explain(&self, cycle: &[CycleStep]) -> Vec<CycleEdge> {
+    pub(crate) fn explain(&self, cycle: &[CycleStep]) -> Vec<CycleEdge> {
         cycle
             .iter()
             .map(|&(from, to, step)| {
@@ -398,7 +438,7 @@ impl Analysis {
     }
 }
 
-fn rw(from: u32, to: u32) -> CycleStep {
+pub(crate) fn rw(from: u32, to: u32) -> CycleStep {
     (from, to, Step::Known(Edge::AntiDependency))
 }
 

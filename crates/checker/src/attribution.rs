@@ -8,10 +8,10 @@
 //! A version is named by the place of its write in the order by key; the initial version of a key comes
 //! before all places, see [`Attribution::initial_version`].
 
-use std::thread;
-
 use isolde_history::{History, NO_KEY, Op, Status, Value};
 use rustc_hash::FxHashMap;
+
+use crate::parallel;
 
 /// No version, no place.
 pub const NONE: u32 = u32::MAX;
@@ -161,40 +161,37 @@ pub fn attribute(history: &History, judge_aborted: bool, threads: usize) -> Attr
     }
 
     let cuts = cut_evenly(&key_start, threads);
-    let mut found: Vec<Found> = Vec::new();
-    thread::scope(|scope| {
-        let mut rest_read = &mut read_of[..];
-        let mut rest_installs = &mut installs[..];
-        let mut workers = Vec::new();
-        for window in cuts.windows(2) {
-            let (first, last) = (window[0], window[1]);
-            let size = (key_start[last as usize] - key_start[first as usize]) as usize;
-            let (reads, after) = rest_read.split_at_mut(size);
-            rest_read = after;
-            let (finals, after) = rest_installs.split_at_mut(size);
-            rest_installs = after;
-            let (accesses, key_start, initial) = (&accesses, &key_start, &initial);
-            workers.push(scope.spawn(move || {
-                let base = key_start[first as usize];
-                let mut settle =
-                    Settle { history, judge_aborted, keys, versions: FxHashMap::default(), found: Found::default() };
-                for key in first..last {
-                    let range = key_start[key as usize] as usize..key_start[key as usize + 1] as usize;
-                    let local = range.start - base as usize..range.end - base as usize;
-                    settle.key(
-                        key,
-                        initial[key as usize],
-                        range.start as u32,
-                        &accesses[range],
-                        &mut reads[local.clone()],
-                        &mut finals[local],
-                    );
-                }
-                settle.found
-            }));
-        }
-        found = workers.into_iter().map(|w| w.join().expect("attribution does not panic")).collect();
-    });
+    let mut rest_read = &mut read_of[..];
+    let mut rest_installs = &mut installs[..];
+    let mut jobs = Vec::new();
+    for window in cuts.windows(2) {
+        let (first, last) = (window[0], window[1]);
+        let size = (key_start[last as usize] - key_start[first as usize]) as usize;
+        let (reads, after) = rest_read.split_at_mut(size);
+        rest_read = after;
+        let (finals, after) = rest_installs.split_at_mut(size);
+        rest_installs = after;
+        let (accesses, key_start, initial) = (&accesses, &key_start, &initial);
+        jobs.push(move || {
+            let base = key_start[first as usize];
+            let mut settle =
+                Settle { history, judge_aborted, keys, versions: FxHashMap::default(), found: Found::default() };
+            for key in first..last {
+                let range = key_start[key as usize] as usize..key_start[key as usize + 1] as usize;
+                let local = range.start - base as usize..range.end - base as usize;
+                settle.key(
+                    key,
+                    initial[key as usize],
+                    range.start as u32,
+                    &accesses[range],
+                    &mut reads[local.clone()],
+                    &mut finals[local],
+                );
+            }
+            settle.found
+        });
+    }
+    let mut found = parallel::run(jobs);
 
     let mut faults: Vec<Fault> = found.iter_mut().flat_map(|f| std::mem::take(&mut f.faults)).collect();
     faults.sort_by_key(|fault| fault.read_op);

@@ -8,11 +8,15 @@
 //! the order is complete and nothing is left open (Wei et al. 2025, algorithm 1, for more than
 //! mini-transactions).
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use isolde_history::{History, Op, Value};
 use rustc_hash::FxHashMap;
 
 use crate::attribution::{Attribution, INITIAL, NONE};
 use crate::outcome::Role;
+use crate::parallel;
 
 /// The kind of an edge, in the two bits above the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,6 +81,33 @@ impl Graph {
         self.len() == 0
     }
 
+    /// A graph of plain dependencies and session order.
+    pub fn of_edges(nodes: usize, dependencies: &[(u32, u32)], session: &[(u32, u32)]) -> Graph {
+        let packed = |edges: &[(u32, u32)], kind| edges.iter().map(|&(a, b)| (a, pack(kind, b))).collect();
+        Graph::build(nodes, &[packed(dependencies, Edge::Dependency), packed(session, Edge::Session)])
+    }
+
+    /// A topological order that departs from the file's as little as it must; `None` if there is a cycle.
+    pub fn by_position(&self) -> Option<Vec<u32>> {
+        let mut waiting = vec![0u32; self.len()];
+        for &edge in &self.edges {
+            waiting[unpack(edge).1 as usize] += 1;
+        }
+        let mut ready: BinaryHeap<Reverse<u32>> =
+            (0..self.len() as u32).filter(|&txn| waiting[txn as usize] == 0).map(Reverse).collect();
+        let mut order = Vec::with_capacity(self.len());
+        while let Some(Reverse(txn)) = ready.pop() {
+            order.push(txn);
+            for (_, next) in self.out(txn) {
+                waiting[next as usize] -= 1;
+                if waiting[next as usize] == 0 {
+                    ready.push(Reverse(next));
+                }
+            }
+        }
+        (order.len() == self.len()).then_some(order)
+    }
+
     fn build(nodes: usize, lists: &[Vec<(u32, u32)>]) -> Graph {
         let mut first = vec![0u32; nodes + 1];
         for &(from, _) in lists.iter().flatten() {
@@ -125,6 +156,8 @@ pub struct Dependencies {
     pub divergences: Vec<(u32, u32, u32)>,
     /// Versions that the database is said to have installed before the initial one of their key.
     pub before_initial: Vec<u32>,
+    /// Successions of versions that the database told.
+    pub told: Vec<(u32, u32)>,
     /// Whether a told version has several possible writers, so that what was told could not be used whole.
     pub told_ambiguously: bool,
     /// The next counted transaction of the session, or [`NONE`].
@@ -170,6 +203,7 @@ pub fn collect(
         also_followed_by: chains.also,
         divergences: chains.divergences,
         before_initial: chains.before_initial,
+        told: chains.told,
         told_ambiguously: chains.told_ambiguously,
         session_next,
         counts,
@@ -208,6 +242,7 @@ struct Chains {
     /// Successions in `overwritten_by` that no read-modify-write shows.
     placed: Vec<(u32, u32)>,
     before_initial: Vec<u32>,
+    told: Vec<(u32, u32)>,
     told_ambiguously: bool,
 }
 
@@ -219,6 +254,7 @@ impl Chains {
             divergences: Vec::new(),
             placed: Vec::new(),
             before_initial: Vec::new(),
+            told: Vec::new(),
             told_ambiguously: false,
         };
         let mut roots = Vec::new();
@@ -305,6 +341,7 @@ impl Chains {
                 self.told_ambiguously = true;
                 continue;
             }
+            self.told.extend(known.windows(2).map(|pair| (pair[0], pair[1])));
             for pair in known.windows(2) {
                 if pair[1] == Attribution::initial_version(*key) {
                     self.before_initial.extend((pair[0] != pair[1]).then_some(pair[0]));
@@ -357,16 +394,11 @@ fn edges_by_key(
 ) -> Vec<Vec<(u32, u32)>> {
     let places = attribution.op.len();
     let share = places.div_ceil(threads.max(1)).max(1);
-    let parts: Vec<(Vec<(u32, u32)>, Counts)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..places)
-            .step_by(share)
-            .map(|first| {
-                let range = first..(first + share).min(places);
-                scope.spawn(move || edges_of_places(attribution, roles, chains, range))
-            })
-            .collect();
-        workers.into_iter().map(|w| w.join().expect("collecting edges does not panic")).collect()
+    let jobs = (0..places).step_by(share).map(|first| {
+        let range = first..(first + share).min(places);
+        move || edges_of_places(attribution, roles, chains, range)
     });
+    let parts = parallel::run(jobs.collect());
     // A read-modify-write has its `wr` edge; the other successions need one of their own.
     let mut told = Vec::new();
     let also = chains.also.iter().flat_map(|(&before, all)| all.iter().map(move |&after| (before, after)));

@@ -13,5 +13,8 @@ pub mod dependencies;
 pub mod evidence;
 pub mod linear;
 pub mod outcome;
+pub mod parallel;
 pub mod realtime;
+pub mod saturation;
 pub mod shortest;
+mod weak;

@@ -8,6 +8,7 @@ use isolde_history::{History, NO_TIME, Status};
 
 use crate::attribution::NONE;
 use crate::outcome::Role;
+use crate::parallel;
 
 /// The chain of time nodes.
 pub struct Timeline {
@@ -45,11 +46,12 @@ pub fn timeline(history: &History, roles: &[Role]) -> Timeline {
     let counted = || (0..history.len() as u32).filter(|&txn| roles[txn as usize] != Role::Absent);
     let mut starts: Vec<(i64, u32)> = counted().map(|txn| (history.txns.start[txn as usize], txn)).collect();
     let mut ends: Vec<(i64, u32)> = counted().filter_map(|txn| Some((end_of(history, txn)?, txn))).collect();
-    std::thread::scope(|scope| {
-        let other = scope.spawn(|| ends.sort_unstable());
+    if starts.len() < parallel::WORTH_A_THREAD {
         starts.sort_unstable();
-        other.join().expect("sorting does not panic");
-    });
+        ends.sort_unstable();
+    } else {
+        parallel::run(vec![&mut starts, &mut ends].into_iter().map(|times| || times.sort_unstable()).collect());
+    }
     let mut enters = vec![NONE; history.len()];
     let mut node = 0;
     for &(end, txn) in &ends {

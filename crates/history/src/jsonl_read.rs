@@ -19,6 +19,21 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Reads a whole history from plain JSON Lines on `threads` threads. `keep_on` is asked between blocks.
 pub fn read_jsonl(mut input: impl Read, threads: usize, mut keep_on: impl FnMut() -> bool) -> Result<History> {
     let mut history = History::default();
+    if threads <= 1 {
+        let mut blocks = Blocks::new(&mut input);
+        loop {
+            if !keep_on() {
+                return Err(Error::Interrupted);
+            }
+            match blocks.next() {
+                Ok(Some(block)) => take_part(&mut history, read_block(&block))?,
+                Ok(None) => break,
+                Err(error) => return Err(broken_stream(error, &history, blocks.line)),
+            }
+        }
+        history.finish()?;
+        return Ok(history);
+    }
     thread::scope(|scope| {
         let workers: Vec<_> = (0..threads.max(1))
             .map(|_| {
@@ -39,14 +54,7 @@ pub fn read_jsonl(mut input: impl Read, threads: usize, mut keep_on: impl FnMut(
         let take = |history: &mut History, taken: &mut usize| -> Result<()> {
             let (_, parts) = &workers[*taken % workers.len()];
             *taken += 1;
-            let part = parts.recv().expect("a worker answers every block");
-            match part {
-                Ok(part) => history.append(part),
-                Err(mut wrong) => {
-                    wrong.transactions_before += history.len() as u64;
-                    Err(finish_truncated(wrong).into())
-                }
-            }
+            take_part(history, parts.recv().expect("a worker answers every block"))
         };
         let mut blocks = Blocks::new(&mut input);
         loop {
@@ -101,6 +109,14 @@ fn broken_stream(error: std::io::Error, history: &History, line: u64) -> Error {
         expected: format!("a complete file; {} transactions came before it", history.len()),
         transactions_before: history.len() as u64,
     })
+}
+
+fn take_part(history: &mut History, part: std::result::Result<History, Malformed>) -> Result<()> {
+    part.map_err(|mut wrong| {
+        wrong.transactions_before += history.len() as u64;
+        Error::Malformed(finish_truncated(wrong))
+    })
+    .and_then(|part| history.append(part))
 }
 
 fn finish_truncated(mut wrong: Malformed) -> Malformed {

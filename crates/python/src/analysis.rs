@@ -7,6 +7,7 @@ use isolde_checker::analysis::{self as core, CycleEdge, Decision, Open, Options,
 use isolde_checker::attribution::{INITIAL, NONE, ReadFault};
 use isolde_checker::evidence::Relation;
 use isolde_checker::linear::Conflict;
+use isolde_checker::saturation::Visibility;
 use isolde_history::OpKind;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -154,8 +155,12 @@ impl Analysis {
 fn question_named(name: &str) -> PyResult<Question> {
     let acyclic = |rule, real_time| Question::Acyclic { rule, real_time };
     Ok(match name {
-        "faults" => Question::Faults { repeatable: false },
-        "repeatable-faults" => Question::Faults { repeatable: true },
+        "overwrites" => Question::Overwrites,
+        "information-flow" => Question::Weak(Visibility::Nothing),
+        "read-committed" => Question::Weak(Visibility::EarlierRead),
+        "read-atomic" => Question::Weak(Visibility::DirectlyBefore),
+        "causal" => Question::Weak(Visibility::CausalPast),
+        "prefix" => Question::Prefix,
         "serializable" => acyclic(Rule::Serializable, false),
         "snapshot" => acyclic(Rule::Snapshot, false),
         "strict-serializable" => acyclic(Rule::Serializable, true),

@@ -22,13 +22,17 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One edge of a cycle and the sentence that says why it is there."""
+    """One edge of a cycle and the sentence that says why it is there.
+
+    ``through`` is the reader that shows an overwrite: it saw the source, and yet read what the target wrote.
+    """
 
     source: TxnId
     target: TxnId
     kind: Kind
     key: Key | None
     sentence: str
+    through: TxnId | None = None
 
 
 @dataclass(frozen=True, slots=True)

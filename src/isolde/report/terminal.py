@@ -36,12 +36,18 @@ def render_report(
     parts += [f"{count:,} {word}" for count, word in ((size.aborted, "aborted"), (size.unknown, "unknown")) if count]
     head = ", ".join(parts) + f"), {size.sessions:,} sessions, {size.operations:,} operations"
     lines = [f"{title}: {head}"]
+    used = {finding.evidence for finding in report.findings} - {None}
+    shown: dict[Anomaly, Finding] = {}
     for finding in report.findings:
-        lines += _finding(finding, transactions, paint)
+        lines += _finding(finding, transactions, paint, shown)
+    lines += [f"  evidence: {_evidence(evidence)}" for evidence in used if evidence is not None]
     return "\n".join(lines)
 
 
-def _finding(finding: Finding, transactions: Mapping[TxnId, Transaction], paint: Paint) -> list[str]:
+def _finding(
+    finding: Finding, transactions: Mapping[TxnId, Transaction], paint: Paint, shown: dict[Anomaly, Finding]
+) -> list[str]:
+    """One level. An anomaly that an earlier level was violated by, too, is drawn only there."""
     word = paint(_WORDS[finding.verdict], _COLOURS[finding.verdict])
     line = f"  {finding.level.value}: {word}"
     if finding.anomalies:
@@ -51,15 +57,17 @@ def _finding(finding: Finding, transactions: Mapping[TxnId, Transaction], paint:
     lines = [line]
     if finding.verdict is Verdict.UNDECIDED:
         lines += textwrap.wrap(finding.reason, _WIDTH, initial_indent="    ", subsequent_indent="    ")
-    if finding.evidence is not None:
-        lines.append(f"    evidence: {_evidence(finding.evidence)}")
     for number, anomaly in enumerate(finding.anomalies, 1):
+        first = shown.setdefault(anomaly, finding)
+        if first is not finding:
+            lines.append(f"    {anomaly.name}: the one shown at {first.level.value}")
+            continue
         prefix = f"{number}. " if len(finding.anomalies) > 1 else ""
         lines.append("")
         text = f"{prefix}{anomaly.name}: {anomaly.explanation}"
         lines += textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="      ")
         lines.append("")
-        lines += ["    " + row for row in _picture(anomaly, transactions)]
+        lines += ["    " + row for row in _picture(anomaly, transactions)] + [""]
     return lines
 
 

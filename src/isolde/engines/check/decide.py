@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import assert_never
 
-from isolde._core import Analysis, Columns, Decision, Satisfied, Undecided, Violated
+from isolde._core import Analysis, Columns, Decision, Satisfied, Undecided, UnexplainedRead, Violated
 from isolde.engines.check.explain import Explainer
 from isolde.engines.check.reasons import why_undecided
 from isolde.findings import EvidenceUsed, Finding, HistorySize, Report, Verdict
@@ -15,10 +15,12 @@ from isolde.levels import Level
 # Which question of the core decides a level. Repeatable read (PL-2.99) is serializability of the item operations, and
 # histories with predicates are not answered yet, so the two coincide.
 QUESTIONS: dict[Level, str] = {
-    Level.READ_COMMITTED: "faults",
-    Level.READ_ATOMIC: "repeatable-faults",
-    Level.CAUSAL: "repeatable-faults",
-    Level.PREFIX: "repeatable-faults",
+    Level.READ_UNCOMMITTED: "overwrites",
+    Level.PL_2: "information-flow",
+    Level.READ_COMMITTED: "read-committed",
+    Level.READ_ATOMIC: "read-atomic",
+    Level.CAUSAL: "causal",
+    Level.PREFIX: "prefix",
     Level.REPEATABLE_READ: "serializable",
     Level.SNAPSHOT_ISOLATION: "snapshot",
     Level.SERIALIZABLE: "serializable",
@@ -26,6 +28,9 @@ QUESTIONS: dict[Level, str] = {
     Level.STRICT_SERIALIZABLE: "strict-serializable",
     Level.LINEARIZABLE: "linearizable",
 }
+
+
+_SATURATED = frozenset({Level.PL_2, Level.READ_COMMITTED, Level.READ_ATOMIC, Level.CAUSAL, Level.PREFIX})
 
 
 def check(
@@ -52,11 +57,7 @@ def check(
     used = EvidenceUsed(known.so, known.wr, known.ww, known.rw, known.open_pairs)
     findings = []
     for level in levels:
-        question = QUESTIONS.get(level)
-        if question is None:
-            decision: Decision = Undecided("no-procedure", None, (0, 0))
-        else:
-            decision = analysis.decide(question, every=every)
+        decision = analysis.decide(QUESTIONS[level], every=every)
         seconds = time.perf_counter() - began
         findings.append(_finding(columns, level, decision, seconds, used, keep_order=order))
         began = time.perf_counter()
@@ -66,11 +67,9 @@ def check(
 def _method(level: Level, decision: Decision) -> str:
     if level is Level.LINEARIZABLE:
         return "zones"
-    if level not in QUESTIONS or QUESTIONS[level].endswith("faults"):
+    if isinstance(decision, Violated) and all(isinstance(v, UnexplainedRead) for v in decision.violations):
         return "attribution"
-    if isinstance(decision, Violated) and all(type(v).__name__ == "UnexplainedRead" for v in decision.violations):
-        return "attribution"
-    return "dependency-graph"
+    return "saturation" if level in _SATURATED else "dependency-graph"
 
 
 def _finding(
@@ -82,7 +81,7 @@ def _finding(
             kept = order if keep_order else None
             return Finding(level, Verdict.SATISFIED, method, seconds, evidence=used, order=kept)
         case Violated(violations):
-            anomalies = tuple(Explainer(columns, violation).anomaly() for violation in violations)
+            anomalies = tuple(Explainer(columns, level, violation).anomaly() for violation in violations)
             return Finding(level, Verdict.VIOLATED, method, seconds, anomalies, evidence=used)
         case Undecided():
             reason = why_undecided(columns, level, decision)

@@ -24,9 +24,13 @@ from isolde.findings import Anomaly, Link
 from isolde.findings.model import Kind
 from isolde.formats import decode
 from isolde.history import History, Key, Operation, Transaction, Value, observed, render_value, token, written
+from isolde.levels import Level
 
 _WHOLE = {
     "g0": "These transactions overwrote each other in a circle: no order of their writes exists.",
+    "fractured-read": "The readers saw parts of these transactions without the rest: no order of the writes explains them all.",
+    "non-monotonic-read": "The readers saw these transactions and then older states: no order of the writes explains them all.",
+    "session-guarantee-violation": "The readers missed what their own sessions had done: no order of the writes explains it.",
     "g1c": "Each of these transactions depends on the one before it, in a circle: none can have come first.",
     "g-single": "{first} worked on a state that was already replaced by something it depends on.",
     "g2-item": "Each of these transactions must come before the next, and the last before the first.",
@@ -39,7 +43,8 @@ _WHOLE = {
 class Explainer:
     """One violation and the transactions it is about."""
 
-    def __init__(self, columns: Columns, violation: Violation) -> None:
+    def __init__(self, columns: Columns, level: Level, violation: Violation) -> None:
+        self.level = level
         self.violation = violation
         self.needed = sorted(set(_mentioned(violation)))
         self.history: History = decode(columns, self.needed)
@@ -103,12 +108,26 @@ class Explainer:
     def cycle(self, found: Cycle | LostUpdate) -> Anomaly:
         reasons = chosen_reasons(found)
         name = "lost-update" if isinstance(found, LostUpdate) else name_of(reasons)
+        if any(reason.relation == "ww" and reason.seen_op is not None for reason in reasons):
+            name = self.name_of_inferred(reasons)
         positions = tuple(edge.source for edge in found.edges)
         links = tuple(
             self.link(edge.source, edge.target, reason) for edge, reason in zip(found.edges, reasons, strict=True)
         )
         also = {r.seen_op.txn for r in reasons if r.seen_op is not None} - set(positions)
         return self.build(name, positions, links, self.whole(name, found, reasons), sorted(also))
+
+    def name_of_inferred(self, reasons: Sequence[Reason]) -> str:
+        """What a cycle is called that only readers show, by what the level lets a reader see."""
+        shown = [(r.from_op, r.seen_op) for r in reasons if r.from_op is not None and r.seen_op is not None]
+        sessions = [(self.transaction(a.txn).session, self.transaction(b.txn).session) for a, b in shown]
+        match self.level:
+            case Level.READ_COMMITTED:
+                return "non-monotonic-read"
+            case Level.READ_ATOMIC:
+                return "session-guarantee-violation" if any(a == b for a, b in sessions) else "fractured-read"
+            case _:
+                return "causality-violation"
 
     def link(self, source: int, target: int, reason: Reason) -> Link:
         key = None if reason.key is None else json.loads(reason.key)
@@ -121,13 +140,20 @@ class Explainer:
                 text = f"{start} was over (at {ended}) before {end} began (at {began})."
             case "wr":
                 text = f"{end} read {self.content(reason.to_op)}, which {start} wrote."
+            case "ww" if reason.seen_op is not None:
+                reader = self.name(reason.seen_op.txn)
+                text = (
+                    f"{reader} had seen {start}, which wrote {self.written(reason.from_op)}, and yet read"
+                    f" {self.content(reason.seen_op)} of {end}, so that came later."
+                )
             case "ww":
                 text = f"{end} overwrote {self.written(reason.from_op)} of {start} with {self.written(reason.to_op)}."
             case "rw":
                 text = f"{start} read {self.content(reason.from_op)}, which {end} replaced by {self.written(reason.to_op)}."
             case _:
                 assert_never(reason.relation)
-        return Link(self.transaction(source).id, self.transaction(target).id, reason.relation, key, text)
+        through = self.transaction(reason.seen_op.txn).id if reason.relation == "ww" and reason.seen_op else None
+        return Link(self.transaction(source).id, self.transaction(target).id, reason.relation, key, text, through)
 
     def content(self, place: OpPlace | None) -> str:
         return "a value" if place is None else " = ".join(_seen(self.op(place)))
@@ -154,6 +180,8 @@ class Explainer:
                     return (
                         f"{reader} had seen {writer} and then went back: it read {missed}, which {writer} had replaced."
                     )
+        if anti is None and name == "causality-violation":
+            return "The readers saw effects without what those depend on: no order of the writes explains them all."
         last = edges[-1]
         reader = self.name(edges[anti].source) if anti is not None else first
         seen = self.name(edges[anti - 1].source) if anti is not None else second

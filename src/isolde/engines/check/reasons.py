@@ -26,10 +26,11 @@ def why_undecided(columns: Columns, level: Level, decision: Undecided) -> str:
         if transaction.ops:
             what = render_operation(transaction.ops[place.index])
     match decision.code:
-        case "no-procedure":
-            return f"{level.value} is not decided by this version of Isolde"
         case "not-confirmed":
-            return f"no read rules {level.value} out, but this version of Isolde cannot confirm {level.value}"
+            return (
+                f"causal holds and snapshot isolation is not known to, and what lies between, such as {level.value}, needs a"
+                " search that this version of Isolde does not have"
+            )
         case "no-times":
             return f'{where} has no "start" or no "end", and {level.value} is about real time; record both for every transaction'
         case "several-keys":

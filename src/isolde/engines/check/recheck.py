@@ -29,7 +29,15 @@ def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted:
     targets = [link.target for link in anomaly.cycle]
     sources = [link.source for link in anomaly.cycle]
     closed = targets == sources[1:] + sources[:1]
-    return closed and all(_edge(history, counted, by_id, link) for link in anomaly.cycle) and _forbidden(level, anomaly)
+
+    def shown(link: Link) -> bool:
+        if link.through is not None:
+            return _seen_and_missed(
+                history, level, by_id[link.source], by_id[link.target], by_id[link.through], link.key
+            )
+        return _edge(history, counted, by_id, link)
+
+    return closed and all(map(shown, anomaly.cycle)) and _forbidden(level, anomaly)
 
 
 def _forbidden(level: Level, anomaly: Anomaly) -> bool:
@@ -43,6 +51,46 @@ def _forbidden(level: Level, anomaly: Anomaly) -> bool:
         # Both read one version and overwrote it: whichever wrote first, the other missed it.
         return True
     return not any(a == b == "rw" for a, b in zip(kinds, kinds[1:] + kinds[:1], strict=True))
+
+
+def _seen_and_missed(
+    history: History, level: Level, writer: Transaction, read: Transaction, reader: Transaction, key: Key | None
+) -> bool:
+    """Whether ``reader`` must have seen ``writer``'s version of ``key`` as ``level`` has it, and read that of ``read``."""
+    if key is None or key not in _final_writes(writer) or key not in (wrote := _final_writes(read)):
+        return False
+    reads = _outside_reads(reader)
+    places = [at for at, (k, value) in enumerate(reads) if k == key and token(value) == token(wrote[key])]
+    if not places:
+        return False
+    visible = reads[: places[-1]] if level is Level.READ_COMMITTED else reads
+    final = _final_writes(writer)
+    if any(k in final and token(final[k]) == token(value) for k, value in visible):
+        return True
+    if level is Level.READ_COMMITTED:
+        return False
+    if level is Level.READ_ATOMIC:
+        return _in_session(history, writer, reader)
+    return _in_past(history, writer, reader)
+
+
+def _in_session(history: History, first: Transaction, second: Transaction) -> bool:
+    ids = [t.id for t in history.transactions]
+    return first.session == second.session and ids.index(first.id) < ids.index(second.id)
+
+
+def _in_past(history: History, first: Transaction, last: Transaction) -> bool:
+    """Whether a path of reads and session order leads from ``first`` to ``last``."""
+    reached, waiting = {first.id}, [first]
+    while waiting:
+        at = waiting.pop()
+        final = _final_writes(at)
+        for t in history.transactions:
+            read = any(k in final and token(final[k]) == token(v) for k, v in _outside_reads(t))
+            if t.id not in reached and (read or _in_session(history, at, t)):
+                reached.add(t.id)
+                waiting.append(t)
+    return last.id in reached
 
 
 def _final_writes(transaction: Transaction) -> dict[Key, Value]:
@@ -65,8 +113,7 @@ def _edge(history: History, counted: _Counted, by_id: Mapping[TxnId, Transaction
     source, target = by_id[link.source], by_id[link.target]
     match link.kind:
         case "so":
-            ids = [t.id for t in history.transactions]
-            return source.session == target.session and ids.index(source.id) < ids.index(target.id)
+            return _in_session(history, source, target)
         case "rt":
             return source.end is not None and target.start is not None and source.end < target.start
         case "wr":
@@ -90,11 +137,13 @@ def _overwrote(history: History, counted: _Counted, source: Transaction, target:
 
 
 def _follows(history: History, counted: _Counted, key: Key, value: Value, target: Transaction) -> bool:
-    """Whether ``target`` is known to have replaced ``value``: it read it and wrote the key; or it wrote the key, and
+    """Whether ``target`` is known to have replaced ``value``: ``value`` is the initial one; or it read it and wrote the key; or
     ``value`` ends the chain of the initial value, which comes before every other write; or the database said so."""
     final = _final_writes(target)
     if key not in final:
         return False
+    if token(value) == token(history.initial.get(key)) and not _writers(history, target, key, value):
+        return True
     made_from = _made_from(history, target, key)
     if made_from:
         if made_from[0] == token(value):

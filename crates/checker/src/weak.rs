@@ -1,0 +1,176 @@
+//! The levels below snapshot isolation: decided by what [`crate::saturation`] infers, and explained.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use crate::acyclic::{Rule, Space};
+use crate::analysis::{Analysis, CycleEdge, REPORTED_MAX, Violation, rw};
+use crate::attribution::{INITIAL, NONE};
+use crate::dependencies::{Edge, Graph};
+use crate::evidence::{Evidence, Relation, between};
+use crate::saturation::{ByOp, Inferred, Saturated, Saturation, Visibility};
+use crate::shortest::{CycleStep, Step};
+
+impl Analysis {
+    /// PL-1: an order of the writers that follows every told chain, or a cycle of those.
+    pub(crate) fn overwrites(&self, all: bool) -> Result<Vec<u32>, Vec<Violation>> {
+        let told = self.dependencies.told.iter().filter(|(a, b)| !self.is_unknown(*a) && !self.is_unknown(*b));
+        let edges: Vec<_> = told
+            .map(|&(before, after)| (self.attribution.writer(before), self.attribution.writer(after)))
+            .filter(|&(from, to)| from != INITIAL && to != INITIAL)
+            .collect();
+        let graph = Graph::of_edges(self.history.len(), &edges, &[]);
+        self.acyclic_or(&Space { graph: &graph, rule: Rule::Serializable, timeline: None }, all, |cycle| {
+            self.explain(cycle)
+        })
+    }
+
+    fn saturation<'s>(&'s self, by_op: &'s ByOp) -> Saturation<'s> {
+        Saturation {
+            history: &self.history,
+            attribution: &self.attribution,
+            roles: &self.roles,
+            dependencies: &self.dependencies,
+            by_op,
+            session_order: self.options.session_order,
+        }
+    }
+
+    /// The weak levels: an order that follows all consequences, or what contradicts one.
+    pub(crate) fn weak(&self, visibility: Visibility, all: bool) -> Result<Vec<u32>, Vec<Violation>> {
+        let by_op = ByOp::new(&self.history, &self.attribution);
+        let saturation = self.saturation(&by_op);
+        let Some(saturated) = saturation.run(visibility) else {
+            // Without a past there is nothing to infer: the cycle of reads and sessions is the violation.
+            return self.weak(Visibility::Nothing, all);
+        };
+        let past = saturation.base(Vec::new());
+        let mut violations: Vec<Violation> = saturated
+            .contradictions
+            .iter()
+            .take(if all { REPORTED_MAX } else { 1 })
+            .map(|edge| Violation::Cycle(self.missed_write(&past, edge)))
+            .collect();
+        if !violations.is_empty() && !all {
+            return Err(violations);
+        }
+        let space = Space { graph: &saturated.graph, rule: Rule::Serializable, timeline: None };
+        match self.acyclic_or(&space, all, |cycle| self.explain_weak(&past, &saturated, cycle)) {
+            Ok(order) if violations.is_empty() => Ok(order),
+            Ok(_) => Err(violations),
+            Err(cycles) => {
+                violations.extend(cycles);
+                Err(violations)
+            }
+        }
+    }
+
+    fn acyclic_or(
+        &self,
+        space: &Space<'_>,
+        all: bool,
+        explain: impl Fn(&[CycleStep]) -> Vec<CycleEdge>,
+    ) -> Result<Vec<u32>, Vec<Violation>> {
+        space.order(&self.roles).map_err(|left| {
+            let mut explained = vec![false; self.history.len()];
+            let cycles = self.shortest_cycles(space, &left, all, &mut explained);
+            cycles.iter().map(|cycle| Violation::Cycle(explain(cycle))).collect()
+        })
+    }
+
+    /// A reader that saw `edge.before`, by a path of reads and session order, and yet read an older version.
+    fn missed_write(&self, past: &Graph, edge: &Inferred) -> Vec<CycleEdge> {
+        let reader = self.txn_of(edge.read_op);
+        let mut steps = path(past, edge.before, reader);
+        steps.push(rw(reader, edge.before));
+        let mut cycle = self.explain(&steps);
+        if let Some(last) = cycle.last_mut() {
+            last.reasons.retain(|reason| reason.relation == Relation::Rw && reason.from_op == edge.read_op);
+            if last.reasons.is_empty() {
+                last.reasons.push(self.inferred_reason(Relation::Rw, edge, edge.read_op, NONE));
+            }
+        }
+        cycle
+    }
+
+    /// The reason of an inferred edge: the writes of the key that the read was about.
+    fn inferred_reason(&self, relation: Relation, edge: &Inferred, from_op: u32, seen_op: u32) -> Evidence {
+        let key = self.history.ops.key[edge.read_op as usize];
+        let written_by = |txn: u32| {
+            let mut rows = self.history.ops_of(txn).rev();
+            let last = rows.find(|&row| {
+                self.history.ops.key[row] == key
+                    && self.attribution.installs[self.attribution.place(key, row as u32) as usize]
+            });
+            last.map_or(NONE, |row| row as u32)
+        };
+        match relation {
+            Relation::Rw => Evidence { relation, key, from_op, to_op: written_by(edge.before), seen_op },
+            _ => Evidence { relation, key, from_op: written_by(edge.before), to_op: written_by(edge.after), seen_op },
+        }
+    }
+
+    fn explain_weak(&self, past: &Graph, saturated: &Saturated, cycle: &[CycleStep]) -> Vec<CycleEdge> {
+        let inferred =
+            |from: u32, to: u32| saturated.inferred.iter().find(|edge| edge.before == from && edge.after == to);
+        // A cycle of two, where the one overwrote what the other wrote, is told by the reader in between.
+        if let [(a, b, _), (c, d, _)] = *cycle {
+            for (from, to) in [(a, b), (c, d)] {
+                if let Some(edge) = inferred(from, to) {
+                    let told = self.missed_write(past, edge);
+                    let overwrote = between(&self.history, &self.attribution, &self.dependencies, to, from);
+                    let key = self.history.ops.key[edge.read_op as usize];
+                    if overwrote.iter().any(|r| r.relation == Relation::Ww && r.key == key) {
+                        return told;
+                    }
+                }
+            }
+        }
+        let mut edges = self.explain(cycle);
+        for edge in &mut edges {
+            edge.reasons.retain(|reason| matches!(reason.relation, Relation::So | Relation::Wr));
+            if edge.reasons.is_empty() {
+                edge.taken = Relation::Ww;
+                match inferred(edge.from, edge.to) {
+                    Some(found) => {
+                        edge.reasons.push(self.inferred_reason(Relation::Ww, found, NONE, found.read_op));
+                    }
+                    None => {
+                        let all = between(&self.history, &self.attribution, &self.dependencies, edge.from, edge.to);
+                        edge.reasons.extend(all.into_iter().filter(|reason| reason.relation == Relation::Ww));
+                    }
+                }
+            }
+        }
+        edges
+    }
+}
+
+/// A shortest path of reads and session order; neighbours of one session are one step.
+fn path(past: &Graph, from: u32, to: u32) -> Vec<CycleStep> {
+    let mut parent: FxHashMap<u32, (u32, Edge)> = FxHashMap::default();
+    let mut queue = VecDeque::from([from]);
+    while let Some(txn) = queue.pop_front() {
+        if txn == to {
+            break;
+        }
+        for (kind, next) in past.out(txn) {
+            if next != from && !parent.contains_key(&next) {
+                parent.insert(next, (txn, kind));
+                queue.push_back(next);
+            }
+        }
+    }
+    let mut steps: Vec<CycleStep> = Vec::new();
+    let mut at = to;
+    while let Some(&(before, kind)) = parent.get(&at).filter(|_| at != from) {
+        match steps.last_mut() {
+            Some((start, _, Step::Known(Edge::Session))) if kind == Edge::Session => *start = before,
+            _ => steps.push((before, at, Step::Known(kind))),
+        }
+        at = before;
+    }
+    steps.reverse();
+    steps
+}
