@@ -81,6 +81,8 @@ def _name_of_single(reasons: Sequence[Reason]) -> str:
             return "session-guarantee-violation"
         case "ww":
             return "lost-update" if other.key == anti.key else "g-single"
+        case _ if other.key == anti.key:
+            return "non-repeatable-read"
         case _:
             # The reader saw the writer first and its past afterwards, or the other way round: read committed tells these apart.
             seen_first = other.to_op is not None and anti.from_op is not None and other.to_op.index < anti.from_op.index
