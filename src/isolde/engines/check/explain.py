@@ -175,7 +175,8 @@ class Explainer:
                 case "session-guarantee-violation":
                     return f"{reader} read {missed} although {writer}, earlier in its own session, had already replaced it."
                 case "non-repeatable-read":
-                    return f"{reader} read {self.content(reasons[1 - anti].to_op)} of {writer}, and {missed}, which that replaced."
+                    seen = self.content(reasons[1 - anti].to_op)
+                    return f"{reader} read {seen} of {writer}, and {missed}, which that replaced."
                 case "fractured-read":
                     return f"{reader} saw a part of {writer} but read {missed}, which {writer} replaced."
                 case "non-monotonic-read":
