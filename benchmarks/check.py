@@ -10,10 +10,8 @@ yardstick is the fastest JSON reader among those that are installed; a ratio of 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
-import resource
 import subprocess
 import sys
 import time
@@ -116,7 +114,10 @@ def compare(transactions: int, repeat: int) -> None:
     parquet = FOLDER / f"mini-{transactions}.parquet"
     prepare(jsonl, parquet, transactions)
     jobs = {f"read: {name}": [sys.executable, "-c", code, str(jsonl)] for name, code in READERS.items()}
-    jobs |= {f"check: {level}, JSONL": isolde(level, jsonl) for level in ("ser", "si", "strict-ser", "strict-si")}
+    jobs |= {
+        f"check: {level}, JSONL": isolde(level, jsonl)
+        for level in ("ser", "si", "strict-ser", "strict-si", "rc", "ra", "cc")
+    }
     jobs |= {f"check: {level}, Parquet": isolde(level, parquet) for level in ("ser", "si")}
     found = best(jobs, repeat)
     foreign = {name: m for name, m in found.items() if name.startswith("read: ") and OWN not in name}
@@ -180,8 +181,6 @@ def main() -> None:
     compare(arguments.transactions, arguments.repeat)
     if arguments.growth:
         growth(1)
-    soft = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    print(json.dumps({"largest_child_mb": round(soft)}))
 
 
 if __name__ == "__main__":
