@@ -22,6 +22,7 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent / "results"
 SESSIONS = 100
 KEYS = 10_000
+LEVELS = ("ser", "si", "strict-ser", "strict-si", "rc", "ra", "cc")
 
 READERS = {
     "json": "import json,sys\nwith open(sys.argv[1],'rb') as f:\n    for line in f: json.loads(line)",
