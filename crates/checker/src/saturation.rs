@@ -259,38 +259,19 @@ impl Saturation<'_> {
     }
 
     fn earlier_reads(&self, txn: u32, found: &mut Vec<Inferred>) {
-        let mut visible: Vec<(u32, u32)> = Vec::new();
+        let mut visible = Visible::default();
         for (read_op, key, version) in self.reads(txn) {
             let after = self.attribution.writer(version);
-            found.extend(
-                visible.iter().filter(|&&(k, before)| k == key && before != after).map(|&(_, before)| Inferred {
-                    before,
-                    after,
-                    read_op,
-                }),
-            );
-            if after != INITIAL && visible.iter().all(|&(_, seen)| seen != after) {
-                visible.extend(self.installed(after).map(|key| (key, after)));
-            }
+            visible.missed_by(key, after, read_op, found);
+            visible.add(self, after);
         }
     }
 
     fn direct_reads(&self, txn: u32, found: &mut Vec<Inferred>) {
-        let mut visible: Vec<(u32, u32)> = Vec::new();
-        for source in self.sources(txn) {
-            if visible.iter().all(|&(_, seen)| seen != source) {
-                visible.extend(self.installed(source).map(|key| (key, source)));
-            }
-        }
+        let mut visible = Visible::default();
+        self.sources(txn).for_each(|source| visible.add(self, source));
         for (read_op, key, version) in self.reads(txn) {
-            let after = self.attribution.writer(version);
-            found.extend(
-                visible.iter().filter(|&&(k, before)| k == key && before != after).map(|&(_, before)| Inferred {
-                    before,
-                    after,
-                    read_op,
-                }),
-            );
+            visible.missed_by(key, self.attribution.writer(version), read_op, found);
         }
     }
 
@@ -429,6 +410,24 @@ impl Saturation<'_> {
             writers.places.push((place, txn));
         }
         writers
+    }
+}
+
+/// The writes that a transaction can see: key and writer. Short enough to be searched from end to end.
+#[derive(Default)]
+struct Visible(Vec<(u32, u32)>);
+
+impl Visible {
+    fn add(&mut self, saturation: &Saturation<'_>, writer: u32) {
+        if writer != INITIAL && self.0.iter().all(|&(_, seen)| seen != writer) {
+            self.0.extend(saturation.installed(writer).map(|key| (key, writer)));
+        }
+    }
+
+    /// Every visible writer of `key` comes before the one that was read.
+    fn missed_by(&self, key: u32, after: u32, read_op: u32, found: &mut Vec<Inferred>) {
+        let writers = self.0.iter().filter(|&&(k, before)| k == key && before != after);
+        found.extend(writers.map(|&(_, before)| Inferred { before, after, read_op }));
     }
 }
 
