@@ -47,7 +47,3 @@ class MalformedNotation(InputError):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: column {self.column} has {self.found}; expected {self.expected}"
-
-
-class MissingDependency(IsoldeError):
-    """An optional package is needed for this and is not installed; the text says how to get it."""

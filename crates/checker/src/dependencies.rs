@@ -64,13 +64,6 @@ impl Graph {
         self.edges[range].iter().map(|&edge| unpack(edge))
     }
 
-    /// The edge that leaves `txn` at `place` among its edges, if there are that many.
-    #[inline]
-    pub fn edge(&self, txn: u32, place: u32) -> Option<(Edge, u32)> {
-        let at = self.first[txn as usize] + place;
-        (at < self.first[txn as usize + 1]).then(|| unpack(self.edges[at as usize]))
-    }
-
     /// How many transactions there are.
     pub fn len(&self) -> usize {
         self.first.len() - 1

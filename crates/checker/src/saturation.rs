@@ -98,9 +98,6 @@ pub struct Saturation<'a> {
 impl Saturation<'_> {
     /// All consequences of a level's axiom. `None`: so ∪ wr has a cycle, so that no past exists.
     pub fn run(&self, visibility: Visibility) -> Option<Saturated> {
-        if visibility == Visibility::CausalPast {
-            return self.causal();
-        }
         let mut found = Vec::new();
         match visibility {
             Visibility::Nothing => {}
@@ -111,7 +108,7 @@ impl Saturation<'_> {
                     self.session_writers(&mut found);
                 }
             }
-            Visibility::CausalPast => self.all_causal(&mut found)?,
+            Visibility::CausalPast => return self.causal(),
         }
         Some(self.saturated(found))
     }

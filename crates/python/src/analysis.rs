@@ -106,8 +106,7 @@ impl Analysis {
             }
             Violation::Cycle(edges) => ("cycle", self.edges(py, edges)?).into_pyobject(py),
             Violation::LostUpdate { edges } => ("lost-update", self.edges(py, edges)?).into_pyobject(py),
-            // Told as the cycle that it is.
-            Violation::NotLinearizable(Conflict::Loop { .. }) => ("cycle", PyList::empty(py)).into_pyobject(py),
+            Violation::NotLinearizable(Conflict::Loop { .. }) => unreachable!("the analysis reports a loop as a cycle"),
             Violation::BeforeInitial { key, writer, op } => {
                 ("before-initial", self.key(*key), *writer, self.place(*op)).into_pyobject(py)
             }
