@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use isolde_history::{History, NO_KEY, Op, OpKind, Status};
 
-use crate::acyclic::{Rule, Space};
+use crate::acyclic::{Explanation, Rule, Space};
 use crate::attribution::{Attribution, Fault, INITIAL, NONE, ReadFault, attribute};
 use crate::components::components;
 use crate::dependencies::{Dependencies, Edge, collect};
@@ -28,6 +28,8 @@ pub struct Options {
     pub judge_aborted: bool,
     /// How many threads to use.
     pub threads: usize,
+    /// How many steps a search may take for one question.
+    pub budget: u64,
 }
 
 /// The levels that this crate decides, by the rule they follow.
@@ -42,7 +44,7 @@ pub enum Question {
     },
     /// No cycle of session order, reads and what follows from them.
     Weak(Visibility),
-    /// Prefix: ruled out by causal, confirmed by snapshot isolation, otherwise open.
+    /// Some order of which every transaction saw a prefix.
     Prefix,
     /// No cycle of overwrites, whatever was read.
     Overwrites,
@@ -61,6 +63,45 @@ pub struct CycleEdge {
     pub taken: Relation,
     /// Why.
     pub reasons: Vec<Evidence>,
+    /// Whether it follows from what is assumed, not from what was seen.
+    pub assumed: bool,
+}
+
+/// What one of several cases assumes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Assumption {
+    /// One write of a key came before another.
+    Before {
+        /// The operation that came first.
+        first_op: u32,
+        /// The one after it.
+        second_op: u32,
+    },
+    /// A read saw what this operation wrote.
+    Source {
+        /// The read.
+        read_op: u32,
+        /// The write, or [`NONE`] for the initial value.
+        written_op: u32,
+    },
+}
+
+/// One case.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What it assumes.
+    pub assumption: Assumption,
+    /// Why that cannot be.
+    pub proof: Proof,
+}
+
+/// Why no order explains a history.
+#[derive(Clone, Debug)]
+pub enum Proof {
+    /// A forbidden cycle.
+    Cycle(Vec<CycleEdge>),
+    /// Whatever is the case, it cannot be.
+    Cases(Vec<Case>),
 }
 
 /// Something that the level forbids.
@@ -70,6 +111,15 @@ pub enum Violation {
     Fault(Fault),
     /// A forbidden cycle.
     Cycle(Vec<CycleEdge>),
+    /// Whatever the order of the writes that is open, there is a forbidden cycle.
+    NoOrder {
+        /// The cases, unless there are too many to lay open.
+        proof: Option<Proof>,
+        /// How many choices it is about.
+        choices: u64,
+        /// Without a proof, the transactions that the choices are about.
+        txns: Vec<u32>,
+    },
     /// Two transactions read the same version and both overwrote it.
     LostUpdate {
         /// The two, with the reasons for `rw` both ways.
@@ -101,23 +151,41 @@ pub enum Open {
     AmbiguousRead(u32, u64),
     /// This failed compare-and-set does not say what it saw; so many do.
     BlindFailure(u32, u64),
-    /// So many keys have writes whose order is open; so many pairs.
-    Choices(u64, u64),
+    /// The search ran out of its budget with so much still open.
+    Choices {
+        /// Pairs of writes whose order is open.
+        pairs: u64,
+        /// Reads with several possible writers.
+        reads: u64,
+    },
     /// The version order that the database told could not be used whole.
     ToldOrder,
-    /// Nothing rules the level out, but nothing here can confirm it.
-    NotConfirmed,
 }
 
 /// The answer.
 #[derive(Clone, Debug)]
 pub enum Decision {
-    /// It holds; the transactions in an order that explains it, where one order does.
-    Satisfied(Option<Vec<u32>>),
+    /// It holds; an order that explains it, where one order does.
+    Satisfied(Option<Explanation>),
     /// It does not.
     Violated(Vec<Violation>),
     /// Not decided, for the first of these reasons.
     Undecided(Open),
+}
+
+/// How an answer was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// A read that nothing explains was enough.
+    Attribution,
+    /// What is known of the order was enough.
+    DependencyGraph,
+    /// All consequences of the axiom.
+    Saturation,
+    /// Zones of real time, a key at a time.
+    Zones,
+    /// What is known was not enough, so choices were tried.
+    Search,
 }
 
 /// Everything that was found out about a history before any level is asked about.
@@ -131,6 +199,8 @@ pub struct Analysis {
     /// The known order.
     pub dependencies: Dependencies,
     unsupported: Option<OpKind>,
+    /// Whether every transaction that counts has its times.
+    pub(crate) timed: bool,
 }
 
 impl Analysis {
@@ -142,22 +212,28 @@ impl Analysis {
         let roles = roles(&history, &attribution, options.judge_aborted);
         let dependencies = collect(&history, &attribution, &roles, options.session_order, options.threads);
         let unsupported = unsupported_kind(&history);
-        Analysis { history, options, attribution, roles, dependencies, unsupported }
+        let timed = without_times(&history, &roles).is_none();
+        Analysis { history, options, attribution, roles, dependencies, unsupported, timed }
     }
 
-    /// Decides one question. With `all`, every anomaly is reported that has a component of its own.
-    pub fn decide(&self, question: Question, all: bool) -> Decision {
+    /// Decides one question, and says how. With `all`, every anomaly is reported that has a component of its own.
+    pub fn decide(&self, question: Question, all: bool) -> (Decision, Method) {
+        let mut method = match question {
+            Question::Linearizable => Method::Zones,
+            Question::Weak(_) => Method::Saturation,
+            Question::Overwrites | Question::Prefix | Question::Acyclic { .. } => Method::DependencyGraph,
+        };
         if let Some(kind) = self.unsupported {
-            return Decision::Undecided(Open::Operations(kind));
+            return (Decision::Undecided(Open::Operations(kind)), method);
         }
         if question == Question::Linearizable
             && let Some(txn) = linear::not_single_key(&self.history)
         {
-            return Decision::Undecided(Open::SeveralKeys(txn));
+            return (Decision::Undecided(Open::SeveralKeys(txn)), method);
         }
         let mut violations = self.faults(question, all);
         if !violations.is_empty() && !all {
-            return Decision::Violated(violations);
+            return (Decision::Violated(violations), Method::Attribution);
         }
         violations.extend(self.before_initial(question).map(|version| {
             let op = self.attribution.place_of(version).map_or(NONE, |place| self.attribution.op[place as usize]);
@@ -166,40 +242,71 @@ impl Analysis {
         }));
         let needs_times = matches!(question, Question::Linearizable | Question::Acyclic { real_time: true, .. });
         let no_times = if needs_times { without_times(&self.history, &self.roles) } else { None };
-        let mut order = None;
-        match question {
-            Question::Overwrites => match self.overwrites(all) {
-                Ok(found) => order = Some(found),
-                Err(found) => violations.extend(found),
-            },
-            Question::Weak(visibility) => match self.weak(visibility, all) {
-                Ok(found) => order = Some(found),
-                Err(found) => violations.extend(found),
-            },
-            Question::Prefix => {
-                if let Err(found) = self.weak(Visibility::CausalPast, all) {
-                    violations.extend(found);
+        let mut decision = Decision::Satisfied(None);
+        let plain = |found: Result<Vec<u32>, Vec<Violation>>| match found {
+            Ok(commits) => Decision::Satisfied(Some(Explanation { commits, snapshots: Vec::new(), effects: Vec::new() })),
+            Err(found) => Decision::Violated(found),
+        };
+        if violations.is_empty() || all {
+            decision = match question {
+                Question::Overwrites => plain(self.overwrites(all)),
+                Question::Weak(visibility) => plain(self.weak(visibility, all)),
+                Question::Prefix => match self.weak(Visibility::CausalPast, all) {
+                    Ok(_) => self.prefix(&mut method),
+                    Err(found) => Decision::Violated(found),
+                },
+                Question::Linearizable if no_times.is_none() => found_or_none(self.linear_violations(all)),
+                Question::Linearizable => found_or_none(self.lost_updates(all)),
+                // Without all times the plain level can still be violated, and then the strict one is too.
+                Question::Acyclic { rule, real_time } => {
+                    self.acyclic(rule, real_time && no_times.is_none(), all, &mut method)
                 }
-            }
-            Question::Linearizable if no_times.is_none() => violations.extend(self.linear_violations(all)),
-            Question::Linearizable => violations.extend(self.lost_updates(all)),
-            // Without all times the plain level can still be violated, and then the strict one is too.
-            Question::Acyclic { rule, real_time } => match self.cycles(rule, real_time && no_times.is_none(), all) {
-                Ok(found) => order = Some(found),
-                Err(found) => violations.extend(found),
-            },
+            };
+        }
+        if let Decision::Violated(found) = decision {
+            violations.extend(found);
+            decision = Decision::Satisfied(None);
         }
         if !violations.is_empty() {
             violations.truncate(REPORTED_MAX);
-            return Decision::Violated(violations);
+            return (Decision::Violated(violations), method);
         }
-        if let Some(txn) = no_times {
-            return Decision::Undecided(Open::NoTimes(txn));
+        let decision = match (no_times, self.open(question)) {
+            (Some(txn), _) => Decision::Undecided(Open::NoTimes(txn)),
+            (None, Some(open)) => Decision::Undecided(open),
+            (None, None) => decision,
+        };
+        (decision, method)
+    }
+
+    /// Whether something is left that only a search can decide.
+    fn has_choices(&self) -> bool {
+        let counted = |ops: &[u32]| ops.iter().any(|&op| self.roles[self.txn_of(op) as usize] != Role::Absent);
+        self.dependencies.counts.open_keys > 0
+            || counted(&self.attribution.ambiguous)
+            || counted(&self.attribution.blind_failures)
+    }
+
+    fn acyclic(&self, rule: Rule, real_time: bool, all: bool, method: &mut Method) -> Decision {
+        match self.cycles(rule, real_time, all) {
+            Err(found) => Decision::Violated(found),
+            Ok(_) if self.has_choices() => {
+                *method = Method::Search;
+                self.search(&self.dependencies.graph, rule, real_time)
+            }
+            Ok(explanation) => Decision::Satisfied(Some(explanation)),
         }
-        match self.open(question) {
-            Some(open) => Decision::Undecided(open),
-            None => Decision::Satisfied(order),
+    }
+
+    fn prefix(&self, method: &mut Method) -> Decision {
+        // Snapshot isolation is prefix and more, and mostly holds when prefix does.
+        if !self.has_choices()
+            && let Ok(explanation) = self.cycles(Rule::Snapshot, false, false)
+        {
+            return Decision::Satisfied(Some(explanation));
         }
+        *method = Method::Search;
+        self.search(&self.prefix_graph(), Rule::Prefix, false)
     }
 
     /// Versions told to be older than the initial one. At PL-1 nobody must have read from a transaction that
@@ -241,28 +348,16 @@ impl Analysis {
             let left_out = self.dependencies.told.iter().any(|&(a, b)| self.is_unknown(a) || self.is_unknown(b));
             return (left_out || self.dependencies.told_ambiguously).then_some(Open::ToldOrder);
         }
-        if let Some((op, count)) = counted(&self.attribution.ambiguous) {
-            return Some(Open::AmbiguousRead(op, count));
-        }
-        if let Some((op, count)) = counted(&self.attribution.blind_failures) {
-            return Some(Open::BlindFailure(op, count));
+        if matches!(question, Question::Weak(_) | Question::Linearizable) {
+            if let Some((op, count)) = counted(&self.attribution.ambiguous) {
+                return Some(Open::AmbiguousRead(op, count));
+            }
+            if let Some((op, count)) = counted(&self.attribution.blind_failures) {
+                return Some(Open::BlindFailure(op, count));
+            }
         }
         let told_in_vain = question == Question::Linearizable && !self.history.versions.is_empty();
-        if self.dependencies.told_ambiguously || told_in_vain {
-            return Some(Open::ToldOrder);
-        }
-        match question {
-            Question::Prefix => {
-                match self.decide(Question::Acyclic { rule: Rule::Snapshot, real_time: false }, false) {
-                    Decision::Satisfied(_) => None,
-                    Decision::Violated(_) | Decision::Undecided(_) => Some(Open::NotConfirmed),
-                }
-            }
-            Question::Acyclic { .. } if self.dependencies.counts.open_keys > 0 => {
-                Some(Open::Choices(self.dependencies.counts.open_keys, self.dependencies.counts.open_pairs))
-            }
-            Question::Acyclic { .. } | Question::Linearizable | Question::Weak(_) | Question::Overwrites => None,
-        }
+        (self.dependencies.told_ambiguously || told_in_vain).then_some(Open::ToldOrder)
     }
 
     /// The transaction of an operation.
@@ -300,8 +395,8 @@ impl Analysis {
         violations
     }
 
-    /// An order without forbidden cycles, or the cycles.
-    fn cycles(&self, rule: Rule, real_time: bool, all: bool) -> Result<Vec<u32>, Vec<Violation>> {
+    /// An order without forbidden cycles of what is known, or the cycles.
+    fn cycles(&self, rule: Rule, real_time: bool, all: bool) -> Result<Explanation, Vec<Violation>> {
         let graph = &self.dependencies.graph;
         let times = real_time.then(|| timeline(&self.history, &self.roles));
         let mut violations = Vec::new();
@@ -312,13 +407,15 @@ impl Analysis {
             }
         }
         let whole = Space { graph, rule, timeline: times.as_ref() };
-        let left = match whole.order(&self.roles) {
-            Ok(order) if violations.is_empty() => return Ok(order),
+        let left = match whole.order() {
+            Ok(order) if violations.is_empty() => {
+                return Ok(whole.explanation(&order, |txn| self.roles[txn as usize] != Role::Absent));
+            }
             Ok(_) => return Err(violations),
             Err(left) => left,
         };
         let plain = Space { graph, rule, timeline: None };
-        let plain_left = if real_time { plain.order(&self.roles).err() } else { Some(left.clone()) };
+        let plain_left = if real_time { plain.order().err() } else { Some(left.clone()) };
         let mut explained = vec![false; graph.len()];
         if let Some(plain_left) = plain_left {
             let cycles = self.shortest_cycles(&plain, &plain_left, all, &mut explained);
@@ -342,7 +439,7 @@ impl Analysis {
     ) -> Vec<Vec<CycleStep>> {
         let mut finder = Finder::new(space, &self.dependencies, &self.history);
         let mut cycles: Vec<Vec<CycleStep>> = Vec::new();
-        for members in components(space, left) {
+        for members in components(space.len(), left, |node, visit| space.successors(node, visit)) {
             let seen = members.iter().any(|&m| explained.get(m as usize).copied().unwrap_or(false));
             if seen || cycles.len() >= REPORTED_MAX {
                 continue;
@@ -378,7 +475,7 @@ impl Analysis {
                     Step::RealTime => Relation::Rt,
                     Step::Known(Edge::Session) => Relation::So,
                     Step::Known(Edge::AntiDependency) => Relation::Rw,
-                    Step::Known(Edge::Dependency) => {
+                    Step::Known(Edge::Dependency | Edge::Overwrite) => {
                         let read = reasons.iter().any(|reason| reason.relation == Relation::Wr);
                         if read { Relation::Wr } else { Relation::Ww }
                     }
@@ -386,33 +483,9 @@ impl Analysis {
                 if taken != Relation::Rt {
                     reasons.retain(|reason| reason.relation != Relation::Rt);
                 }
-                CycleEdge { from, to, taken, reasons }
+                CycleEdge { from, to, taken, reasons, assumed: false }
             })
             .collect()
-    }
-
-    /// Checks that `order` explains the history at serializable: every read sees the last write before it.
-    pub fn replays(&self, order: &[u32]) -> bool {
-        let counted = self.roles.iter().filter(|&&role| role != Role::Absent).count();
-        let mut current: Vec<u32> = (0..self.attribution.keys()).collect();
-        let mut seen = vec![false; self.history.len()];
-        for &txn in order {
-            if std::mem::replace(&mut seen[txn as usize], true) {
-                return false;
-            }
-            for row in self.history.ops_of(txn) {
-                let key = self.history.ops.key[row];
-                let place = self.attribution.place(key, row as u32) as usize;
-                let version = self.attribution.read_of[place];
-                if version != NONE && current[key as usize] != version {
-                    return false;
-                }
-                if self.attribution.installs[place] && self.roles[txn as usize] == Role::Effective {
-                    current[key as usize] = self.attribution.version_at(place as u32);
-                }
-            }
-        }
-        order.len() == counted
     }
 
     /// The transactions that these read from, ascending.
@@ -440,6 +513,10 @@ impl Analysis {
 
 pub(crate) fn rw(from: u32, to: u32) -> CycleStep {
     (from, to, Step::Known(Edge::AntiDependency))
+}
+
+fn found_or_none(found: Vec<Violation>) -> Decision {
+    if found.is_empty() { Decision::Satisfied(None) } else { Decision::Violated(found) }
 }
 
 /// The first kind of operation that is neither a read, a write nor a compare-and-set of a register.

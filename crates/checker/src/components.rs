@@ -1,22 +1,34 @@
-//! Strongly connected components (Tarjan 1972), without recursion, on what a sort left over.
-
-use crate::acyclic::Space;
+//! Strongly connected components (Tarjan 1972), without recursion.
 
 const UNSEEN: u32 = u32::MAX;
 
-/// The components of more than one node among those marked in `within`, smallest first.
-pub fn components(space: &Space<'_>, within: &[bool]) -> Vec<Vec<u32>> {
+/// The components of more than one node among those marked in `within`, smallest first. `successors` calls its
+/// second argument with every node that the first leads to.
+pub fn components(
+    nodes: usize,
+    within: &[bool],
+    successors: impl Fn(u32, &mut dyn FnMut(u32)),
+) -> Vec<Vec<u32>> {
     let mut search = Search {
-        index: vec![UNSEEN; space.len()],
-        low: vec![0; space.len()],
-        on_stack: vec![false; space.len()],
+        index: vec![UNSEEN; nodes],
+        low: vec![0; nodes],
+        on_stack: vec![false; nodes],
         stack: Vec::new(),
         found: Vec::new(),
         next: 0,
     };
-    for root in 0..space.len() as u32 {
+    let targets = |node: u32| {
+        let mut targets = Vec::new();
+        successors(node, &mut |target| {
+            if within[target as usize] {
+                targets.push(target);
+            }
+        });
+        targets
+    };
+    for root in 0..nodes as u32 {
         if within[root as usize] && search.index[root as usize] == UNSEEN {
-            search.from(space, within, root);
+            search.from(&targets, root);
         }
     }
     search.found.sort_by_key(Vec::len);
@@ -33,29 +45,23 @@ struct Search {
 }
 
 impl Search {
-    fn enter(&mut self, space: &Space<'_>, within: &[bool], node: u32, calls: &mut Vec<(u32, Vec<u32>)>) {
+    fn enter(&mut self, targets: Vec<u32>, node: u32, calls: &mut Vec<(u32, Vec<u32>)>) {
         self.index[node as usize] = self.next;
         self.low[node as usize] = self.next;
         self.next += 1;
         self.stack.push(node);
         self.on_stack[node as usize] = true;
-        let mut targets = Vec::new();
-        space.successors(node, |target| {
-            if within[target as usize] {
-                targets.push(target);
-            }
-        });
         calls.push((node, targets));
     }
 
-    fn from(&mut self, space: &Space<'_>, within: &[bool], root: u32) {
+    fn from(&mut self, targets: &impl Fn(u32) -> Vec<u32>, root: u32) {
         let mut calls = Vec::new();
-        self.enter(space, within, root, &mut calls);
-        while let Some((node, targets)) = calls.last_mut() {
+        self.enter(targets(root), root, &mut calls);
+        while let Some((node, left)) = calls.last_mut() {
             let node = *node;
-            if let Some(target) = targets.pop() {
+            if let Some(target) = left.pop() {
                 if self.index[target as usize] == UNSEEN {
-                    self.enter(space, within, target, &mut calls);
+                    self.enter(targets(target), target, &mut calls);
                 } else if self.on_stack[target as usize] {
                     self.low[node as usize] = self.low[node as usize].min(self.index[target as usize]);
                 }

@@ -27,6 +27,8 @@ pub enum Edge {
     Session,
     /// `rw`: the reader came before the overwriter.
     AntiDependency,
+    /// `ww` alone, where it matters that nothing was read.
+    Overwrite,
 }
 
 const TARGET_BITS: u32 = 30;
@@ -37,6 +39,7 @@ fn pack(kind: Edge, target: u32) -> u32 {
         Edge::Dependency => 0,
         Edge::Session => 1,
         Edge::AntiDependency => 2,
+        Edge::Overwrite => 3,
     };
     (bits << TARGET_BITS) | target
 }
@@ -45,7 +48,8 @@ fn unpack(edge: u32) -> (Edge, u32) {
     let kind = match edge >> TARGET_BITS {
         0 => Edge::Dependency,
         1 => Edge::Session,
-        _ => Edge::AntiDependency,
+        2 => Edge::AntiDependency,
+        _ => Edge::Overwrite,
     };
     (kind, edge & TARGET_MASK)
 }
@@ -74,10 +78,10 @@ impl Graph {
         self.len() == 0
     }
 
-    /// A graph of plain dependencies and session order.
-    pub fn of_edges(nodes: usize, dependencies: &[(u32, u32)], session: &[(u32, u32)]) -> Graph {
-        let packed = |edges: &[(u32, u32)], kind| edges.iter().map(|&(a, b)| (a, pack(kind, b))).collect();
-        Graph::build(nodes, &[packed(dependencies, Edge::Dependency), packed(session, Edge::Session)])
+    /// A graph of these edges, by kind.
+    pub fn of_edges(nodes: usize, edges: &[(Edge, &[(u32, u32)])]) -> Graph {
+        let packed = |(kind, edges): &(Edge, &[(u32, u32)])| edges.iter().map(|&(a, b)| (a, pack(*kind, b))).collect();
+        Graph::build(nodes, &edges.iter().map(packed).collect::<Vec<_>>())
     }
 
     /// A topological order that departs from the file's as little as it must; `None` if there is a cycle.
@@ -145,6 +149,8 @@ pub struct Dependencies {
     pub overwritten_by: Vec<u32>,
     /// Further known successors of a version.
     pub also_followed_by: FxHashMap<u32, Vec<u32>>,
+    /// Whether each version was made from the one before it, so that nothing can come between.
+    pub made: Vec<bool>,
     /// Versions that two transactions read and overwrote: the version and the two that they installed.
     pub divergences: Vec<(u32, u32, u32)>,
     /// Versions that the database is said to have installed before the initial one of their key.
@@ -160,6 +166,13 @@ pub struct Dependencies {
 }
 
 impl Dependencies {
+    /// The version that was made from `version`, or [`NONE`].
+    #[inline]
+    pub fn made_into(&self, version: u32) -> u32 {
+        let next = self.overwritten_by[version as usize];
+        if next != NONE && self.made[next as usize] { next } else { NONE }
+    }
+
     /// The versions that are known to follow `version`.
     pub fn followers(&self, version: u32) -> impl Iterator<Item = u32> + '_ {
         let first = Some(self.overwritten_by[version as usize]).filter(|&v| v != NONE);
@@ -194,6 +207,7 @@ pub fn collect(
         graph: Graph::build(nodes, &lists),
         overwritten_by: chains.overwritten_by,
         also_followed_by: chains.also,
+        made: chains.made,
         divergences: chains.divergences,
         before_initial: chains.before_initial,
         told: chains.told,
@@ -231,6 +245,7 @@ fn reads_something(history: &History, op: u32) -> bool {
 struct Chains {
     overwritten_by: Vec<u32>,
     also: FxHashMap<u32, Vec<u32>>,
+    made: Vec<bool>,
     divergences: Vec<(u32, u32, u32)>,
     /// Successions in `overwritten_by` that no read-modify-write shows.
     placed: Vec<(u32, u32)>,
@@ -244,6 +259,7 @@ impl Chains {
         let mut chains = Chains {
             overwritten_by: vec![NONE; attribution.version_count()],
             also: FxHashMap::default(),
+            made: vec![false; attribution.version_count()],
             divergences: Vec::new(),
             placed: Vec::new(),
             before_initial: Vec::new(),
@@ -277,6 +293,7 @@ impl Chains {
     }
 
     fn follow(&mut self, before: u32, after: u32) {
+        self.made[after as usize] = true;
         let first = &mut self.overwritten_by[before as usize];
         if *first == NONE {
             *first = after;
@@ -352,10 +369,8 @@ fn versions_by_value(
     roles: &[Role],
     key: u32,
 ) -> FxHashMap<Value, Option<u32>> {
-    let name = history.keys.name(key);
-    let initial = history.header.initial.iter().find(|(k, _)| *k == name).map_or(Value::NULL, |(_, v)| *v);
     let mut versions = FxHashMap::default();
-    versions.insert(initial, Some(Attribution::initial_version(key)));
+    versions.insert(history.initial_value(key), Some(Attribution::initial_version(key)));
     for place in attribution.places(key) {
         if !attribution.installs[place] {
             continue;

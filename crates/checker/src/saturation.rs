@@ -18,7 +18,7 @@ use isolde_history::{History, NO_KEY};
 use rustc_hash::FxHashMap;
 
 use crate::attribution::{Attribution, INITIAL, NONE};
-use crate::dependencies::{Dependencies, Graph};
+use crate::dependencies::{Dependencies, Edge, Graph};
 use crate::outcome::Role;
 
 /// After so many rounds of [`Saturation::causal`] all consequences are listed instead.
@@ -62,8 +62,10 @@ pub struct Saturated {
 
 /// What a transaction did, by operation.
 pub struct ByOp {
-    read_of: Vec<u32>,
-    installs: Vec<bool>,
+    /// The version that each operation read of another transaction, or [`NONE`].
+    pub read_of: Vec<u32>,
+    /// Whether each operation installed a version.
+    pub installs: Vec<bool>,
 }
 
 impl ByOp {
@@ -118,7 +120,7 @@ impl Saturation<'_> {
             found.into_iter().partition(|edge| edge.after == INITIAL);
         let mut consequences = self.told();
         consequences.extend(inferred.iter().map(|edge| (edge.before, edge.after)));
-        Saturated { graph: self.base(consequences), inferred, contradictions }
+        Saturated { graph: self.base(Edge::Dependency, &consequences), inferred, contradictions }
     }
 
     /// Causal, without listing every consequence: in an order of all that is known, a consequence that points
@@ -214,20 +216,23 @@ impl Saturation<'_> {
         self.roles[txn as usize] != Role::Absent
     }
 
-    /// Session order and reads, and `more`.
-    pub fn base(&self, more: Vec<(u32, u32)>) -> Graph {
+    /// Session order and reads, and `more` of a kind.
+    pub fn base(&self, kind: Edge, more: &[(u32, u32)]) -> Graph {
         let mut session = Vec::new();
         if self.session_order {
             let next = &self.dependencies.session_next;
             session.extend((0..next.len() as u32).filter(|&t| next[t as usize] != NONE).map(|t| (t, next[t as usize])));
         }
-        let mut plain = more;
-        self.each_txn(|txn| plain.extend(self.sources(txn).map(|source| (source, txn))));
-        Graph::of_edges(self.history.len(), &plain, &session)
+        let mut reads = Vec::new();
+        self.each_txn(|txn| reads.extend(self.sources(txn).map(|source| (source, txn))));
+        Graph::of_edges(
+            self.history.len(),
+            &[(Edge::Dependency, &reads), (Edge::Session, &session), (kind, more)],
+        )
     }
 
     /// The successions that the database told, between transactions.
-    fn told(&self) -> Vec<(u32, u32)> {
+    pub fn told(&self) -> Vec<(u32, u32)> {
         let pairs = self.dependencies.told.iter();
         pairs
             .map(|&(before, after)| (self.attribution.writer(before), self.attribution.writer(after)))
@@ -293,7 +298,7 @@ impl Saturation<'_> {
 
     /// Every consequence of causal visibility, one by one.
     fn all_causal(&self, found: &mut Vec<Inferred>) -> Option<()> {
-        let order = self.base(Vec::new()).by_position()?;
+        let order = self.base(Edge::Dependency, &[]).by_position()?;
         let chains = self.chains(&order);
         let writers = self.writers_by_chain(&chains);
         self.clocks(&order, &chains, |txn, clock| self.visible_writers(txn, clock, &writers, found));

@@ -76,7 +76,7 @@ impl<'a> Finder<'a> {
             let source = match (self.space.node(member), self.space.rule) {
                 (Node::Arrived(txn), _) if real_time => txn,
                 (Node::Plain(txn), Rule::Serializable) => txn,
-                (Node::Plain(txn), Rule::Snapshot) if !real_time => txn,
+                (Node::Plain(txn), Rule::Snapshot | Rule::Prefix) if !real_time => txn,
                 _ => continue,
             };
             let bound = best.as_ref().map_or(length_max, |b| b.len() - 1) as u32;
@@ -112,7 +112,7 @@ impl<'a> Finder<'a> {
         let code = |txn: u32, state: State| txn * STATES + state as u32;
         let arrived = match self.space.rule {
             Rule::Serializable => State::Plain,
-            Rule::Snapshot => State::Arrived,
+            Rule::Snapshot | Rule::Prefix => State::Arrived,
         };
         let start = code(source, if behind_real_time { arrived } else { State::Plain });
         let mut queue = VecDeque::new();
@@ -134,10 +134,11 @@ impl<'a> Finder<'a> {
                 State::Plain => {
                     for (kind, target) in self.space.graph.out(txn) {
                         match (kind, self.space.rule) {
-                            (Edge::Dependency, _) => next.push((target, arrived, 1)),
+                            (Edge::Overwrite, Rule::Prefix) => next.push((target, State::Plain, 1)),
+                            (Edge::Dependency | Edge::Overwrite, _) => next.push((target, arrived, 1)),
                             (Edge::Session, _) => next.push((target, State::Riding, 1)),
                             (Edge::AntiDependency, Rule::Serializable) => next.push((target, State::Plain, 1)),
-                            (Edge::AntiDependency, Rule::Snapshot) => {}
+                            (Edge::AntiDependency, Rule::Snapshot | Rule::Prefix) => {}
                         }
                     }
                 }
@@ -222,7 +223,7 @@ impl<'a> Finder<'a> {
     }
 
     fn kind_between(&self, from: u32, to: u32, plain: bool) -> Edge {
-        let dependency = self.space.graph.out(from).any(|edge| edge == (Edge::Dependency, to));
-        if dependency && plain { Edge::Dependency } else { Edge::AntiDependency }
+        let depends = |(kind, target): (Edge, u32)| target == to && matches!(kind, Edge::Dependency | Edge::Overwrite);
+        if plain && self.space.graph.out(from).any(depends) { Edge::Dependency } else { Edge::AntiDependency }
     }
 }

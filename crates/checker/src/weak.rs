@@ -9,6 +9,7 @@ use crate::analysis::{Analysis, CycleEdge, REPORTED_MAX, Violation, rw};
 use crate::attribution::{INITIAL, NONE};
 use crate::dependencies::{Edge, Graph};
 use crate::evidence::{Evidence, Relation, between};
+use crate::outcome::Role;
 use crate::saturation::{ByOp, Inferred, Saturated, Saturation, Visibility};
 use crate::shortest::{CycleStep, Step};
 
@@ -20,10 +21,17 @@ impl Analysis {
             .map(|&(before, after)| (self.attribution.writer(before), self.attribution.writer(after)))
             .filter(|&(from, to)| from != INITIAL && to != INITIAL)
             .collect();
-        let graph = Graph::of_edges(self.history.len(), &edges, &[]);
+        let graph = Graph::of_edges(self.history.len(), &[(Edge::Overwrite, &edges)]);
         self.acyclic_or(&Space { graph: &graph, rule: Rule::Serializable, timeline: None }, all, |cycle| {
             self.explain(cycle)
         })
+    }
+
+    /// What prefix knows for certain: session order, reads, and what the database told.
+    pub(crate) fn prefix_graph(&self) -> Graph {
+        let by_op = ByOp::new(&self.history, &self.attribution);
+        let saturation = self.saturation(&by_op);
+        saturation.base(Edge::Overwrite, &saturation.told())
     }
 
     fn saturation<'s>(&'s self, by_op: &'s ByOp) -> Saturation<'s> {
@@ -45,7 +53,7 @@ impl Analysis {
             // Without a past there is nothing to infer: the cycle of reads and sessions is the violation.
             return self.weak(Visibility::Nothing, all);
         };
-        let past = saturation.base(Vec::new());
+        let past = saturation.base(Edge::Dependency, &[]);
         let mut violations: Vec<Violation> = saturated
             .contradictions
             .iter()
@@ -72,7 +80,11 @@ impl Analysis {
         all: bool,
         explain: impl Fn(&[CycleStep]) -> Vec<CycleEdge>,
     ) -> Result<Vec<u32>, Vec<Violation>> {
-        space.order(&self.roles).map_err(|left| {
+        // Causal is saturated with respect to this very order.
+        if let Some(order) = space.graph.by_position() {
+            return Ok(order.into_iter().filter(|&txn| self.roles[txn as usize] != Role::Absent).collect());
+        }
+        space.order().map(|_| Vec::new()).map_err(|left| {
             let mut explained = vec![false; self.history.len()];
             let cycles = self.shortest_cycles(space, &left, all, &mut explained);
             cycles.iter().map(|cycle| Violation::Cycle(explain(cycle))).collect()

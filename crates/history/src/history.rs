@@ -86,6 +86,11 @@ impl Lists {
         &self.elements[self.first[index]..end]
     }
 
+    /// The elements of a value that is a list.
+    pub fn of(&self, value: Value) -> Option<&[Value]> {
+        value.is_list().then(|| self.get(value.index() as u32))
+    }
+
     /// Starts a list; its elements are pushed until the next one starts.
     pub fn start(&mut self) -> Value {
         self.first.push(self.elements.len());
@@ -211,6 +216,12 @@ impl History {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.txns.id.is_empty()
+    }
+
+    /// What a key holds before the first transaction.
+    pub fn initial_value(&self, key: u32) -> Value {
+        let name = self.keys.name(key);
+        self.header.initial.iter().find(|(other, _)| *other == name).map_or(Value::NULL, |&(_, value)| value)
     }
 
     /// The operations of a transaction, as a range of rows.

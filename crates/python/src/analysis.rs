@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use isolde_checker::acyclic::Rule;
-use isolde_checker::analysis::{self as core, CycleEdge, Decision, Open, Options, Question, Violation};
+use isolde_checker::acyclic::{Explanation, Rule};
+use isolde_checker::analysis::{self as core, Assumption, CycleEdge, Decision, Method, Open, Options, Proof, Question, Violation};
 use isolde_checker::attribution::{INITIAL, NONE, ReadFault};
 use isolde_checker::evidence::Relation;
 use isolde_checker::linear::Conflict;
@@ -32,9 +32,10 @@ impl Analysis {
         session_order: bool,
         judge_aborted: bool,
         threads: usize,
+        budget: u64,
     ) -> PyResult<Self> {
         let history = history.inner.clone();
-        let options = Options { session_order, judge_aborted, threads };
+        let options = Options { session_order, judge_aborted, threads, budget };
         let owned = history.clone();
         let inner = enter(py, move |_| Ok(core::Analysis::new(owned, options)))?;
         Ok(Analysis { history, inner: Arc::new(inner) })
@@ -44,23 +45,43 @@ impl Analysis {
     fn decide<'py>(&self, py: Python<'py>, question: &str, all: bool) -> PyResult<Bound<'py, PyTuple>> {
         let question = question_named(question)?;
         let inner = self.inner.clone();
-        match enter(py, move |_| Ok(inner.decide(question, all)))? {
-            Decision::Satisfied(order) => ("satisfied", order).into_pyobject(py),
+        let (decision, method) = enter(py, move |_| Ok(inner.decide(question, all)))?;
+        let method = method_name(method);
+        match decision {
+            Decision::Satisfied(explanation) => {
+                let parts = explanation.map(|e| (e.commits, e.snapshots, e.effects));
+                ("satisfied", method, parts).into_pyobject(py)
+            }
             Decision::Violated(violations) => {
                 let all: PyResult<Vec<_>> = violations.iter().map(|v| self.violation(py, v)).collect();
-                ("violated", PyList::new(py, all?)?).into_pyobject(py)
+                ("violated", method, PyList::new(py, all?)?).into_pyobject(py)
             }
             Decision::Undecided(open) => {
                 let (reason, place, count) = self.open(open);
-                ("undecided", reason, place, count).into_pyobject(py)
+                ("undecided", method, reason, place, count).into_pyobject(py)
             }
         }
     }
 
-    /// Whether a serial execution in this order gives every read its value.
-    fn replays(&self, py: Python<'_>, order: Vec<u32>) -> PyResult<bool> {
+    /// Whether running the transactions in this order gives every operation its answer.
+    fn replays(
+        &self,
+        py: Python<'_>,
+        question: &str,
+        commits: Vec<u32>,
+        snapshots: Vec<u32>,
+        effects: Vec<u32>,
+    ) -> PyResult<bool> {
+        let (rule, real_time) = match question_named(question)? {
+            Question::Acyclic { rule, real_time } => (rule, real_time),
+            Question::Prefix => (Rule::Prefix, false),
+            Question::Weak(_) | Question::Overwrites | Question::Linearizable => {
+                return Err(PyValueError::new_err(format!("{question:?} is not explained by running an order")));
+            }
+        };
         let inner = self.inner.clone();
-        enter(py, move |_| Ok(inner.replays(&order)))
+        let explanation = Explanation { commits, snapshots, effects };
+        enter(py, move |_| Ok(inner.replays(rule, real_time, &explanation)))
     }
 
     /// The transactions that these read from.
@@ -91,9 +112,8 @@ impl Analysis {
             Open::SeveralKeys(txn) => ("several-keys", Some((txn, 0)), (0, 0)),
             Open::AmbiguousRead(op, count) => ("ambiguous-read", self.place(op), (count, 0)),
             Open::BlindFailure(op, count) => ("blind-failure", self.place(op), (count, 0)),
-            Open::Choices(keys, pairs) => ("choices", None, (keys, pairs)),
+            Open::Choices { pairs, reads } => ("choices", None, (pairs, reads)),
             Open::ToldOrder => ("told-order", None, (0, 0)),
-            Open::NotConfirmed => ("not-confirmed", None, (0, 0)),
         }
     }
 
@@ -105,6 +125,10 @@ impl Analysis {
                 ("read", fault_name(fault.kind), reads, other, seen).into_pyobject(py)
             }
             Violation::Cycle(edges) => ("cycle", self.edges(py, edges)?).into_pyobject(py),
+            Violation::NoOrder { proof, choices, txns } => {
+                let proof = proof.as_ref().map(|proof| self.proof(py, proof)).transpose()?;
+                ("no-order", proof, *choices, txns.clone()).into_pyobject(py)
+            }
             Violation::LostUpdate { edges } => ("lost-update", self.edges(py, edges)?).into_pyobject(py),
             Violation::NotLinearizable(Conflict::Loop { .. }) => unreachable!("the analysis reports a loop as a cycle"),
             Violation::BeforeInitial { key, writer, op } => {
@@ -128,6 +152,24 @@ impl Analysis {
         }
     }
 
+    fn proof<'py>(&self, py: Python<'py>, proof: &Proof) -> PyResult<Bound<'py, PyTuple>> {
+        let cases = match proof {
+            Proof::Cycle(edges) => return ("cycle", self.edges(py, edges)?).into_pyobject(py),
+            Proof::Cases(cases) => cases,
+        };
+        let all: PyResult<Vec<_>> = cases
+            .iter()
+            .map(|case| {
+                let (kind, first, second) = match case.assumption {
+                    Assumption::Before { first_op, second_op } => ("before", first_op, second_op),
+                    Assumption::Source { read_op, written_op } => ("source", read_op, written_op),
+                };
+                Ok((kind, self.place(first), self.place(second), self.proof(py, &case.proof)?))
+            })
+            .collect();
+        ("cases", PyList::new(py, all?)?).into_pyobject(py)
+    }
+
     fn key(&self, key: u32) -> Option<String> {
         (key != NONE).then(|| self.history.json(self.history.keys.name(key)))
     }
@@ -144,7 +186,7 @@ impl Analysis {
                         (relation, self.key(r.key), self.place(r.from_op), self.place(r.to_op), self.place(r.seen_op))
                     })
                     .collect();
-                (edge.from, edge.to, relation_name(edge.taken), reasons)
+                (edge.from, edge.to, relation_name(edge.taken), reasons, edge.assumed)
             })
             .collect();
         PyList::new(py, all)
@@ -167,6 +209,16 @@ fn question_named(name: &str) -> PyResult<Question> {
         "linearizable" => Question::Linearizable,
         other => return Err(PyValueError::new_err(format!("no question {other:?}"))),
     })
+}
+
+fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::Attribution => "attribution",
+        Method::DependencyGraph => "dependency-graph",
+        Method::Saturation => "saturation",
+        Method::Zones => "zones",
+        Method::Search => "search",
+    }
 }
 
 fn operation_name(kind: OpKind) -> &'static str {

@@ -108,6 +108,11 @@ impl History {
         )
     }
 
+    /// The names of these transactions, as JSON text.
+    fn ids(&self, transactions: Vec<u32>) -> Vec<String> {
+        transactions.iter().map(|&txn| self.inner.json(self.inner.txns.id[txn as usize])).collect()
+    }
+
     /// The lines that these transactions were read from; 0 where there is none.
     fn lines(&self, transactions: Vec<u32>) -> Vec<u32> {
         transactions.iter().map(|&txn| self.inner.txns.line[txn as usize]).collect()

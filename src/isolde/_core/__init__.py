@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,18 +13,24 @@ from isolde._core._native import History as _NativeHistory
 from isolde.errors import InputError, IsoldeError, MalformedHistory, UsageError
 
 __all__ = [
+    "BUDGET",
     "Analysis",
+    "Assumption",
     "BeforeInitial",
     "Blocks",
+    "Case",
     "Columns",
     "Counts",
     "Cycle",
     "Decision",
     "Edge",
     "Evidence",
+    "Explanation",
     "LostUpdate",
+    "NoOrder",
     "OpPlace",
     "OrderConflict",
+    "Proof",
     "Reason",
     "Satisfied",
     "Undecided",
@@ -35,6 +42,8 @@ __all__ = [
 ]
 
 THREADS = max(1, min(8, os.cpu_count() or 1))
+BUDGET = 20_000_000
+"""How many steps a search may take for one question: some tens of seconds."""
 Compression = Literal["plain", "gzip", "zstd"]
 Relation = Literal["so", "rt", "wr", "ww", "rw"]
 _T = TypeVar("_T")
@@ -107,6 +116,10 @@ class Columns:
         """How large it is."""
         return Counts(*self._native.counts())
 
+    def ids(self, transactions: Sequence[int]) -> list[int | str]:
+        """The names of these transactions."""
+        return [json.loads(name) for name in self._native.ids(list(transactions))]
+
     def lines(self, transactions: Sequence[int]) -> list[int]:
         """The lines of the file that these transactions came from; 0 where it has none."""
         return self._native.lines(list(transactions))
@@ -133,12 +146,13 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An edge of a cycle, how the search took it, and every reason for it."""
+    """An edge of a cycle, how the search took it, every reason for it, and whether it follows only from what is assumed."""
 
     source: int
     target: int
     taken: Relation
     reasons: tuple[Reason, ...]
+    assumed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,20 +217,70 @@ class BeforeInitial:
     write: OpPlace
 
 
-Violation = UnexplainedRead | Cycle | LostUpdate | OrderConflict | Blocks | BeforeInitial
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """What a case assumes: ``first`` wrote ``key`` before ``second`` did; or the read ``first`` saw what ``second`` wrote, where
+    ``None`` is the initial value."""
+
+    kind: Literal["before", "source"]
+    first: OpPlace
+    second: OpPlace | None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What becomes of an assumption: a forbidden cycle, or further cases."""
+
+    assumption: Assumption
+    proof: Proof
+
+
+Proof = Cycle | tuple[Case, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoOrder:
+    """Whatever the order of the writes that is open, there is a forbidden cycle.
+
+    ``proof`` goes through the cases, unless there are too many of them; ``transactions`` then are those that the choices are
+    about.
+    """
+
+    proof: Proof | None
+    choices: int
+    transactions: tuple[int, ...]
+
+
+Violation = UnexplainedRead | Cycle | LostUpdate | NoOrder | OrderConflict | Blocks | BeforeInitial
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """An order that explains a history.
+
+    ``commits`` are the transactions as they took effect. ``snapshots`` says of each how many had taken effect when it read; it
+    is empty if each read right before it took effect. ``effects`` are those of unknown outcome that took effect because
+    an open read needs them.
+    """
+
+    commits: tuple[int, ...]
+    snapshots: tuple[int, ...]
+    effects: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Satisfied:
-    """It holds; ``order`` names the transactions in an order that explains the history, where the rule gives one."""
+    """It holds; ``explanation`` is an order that explains the history, where the rule gives one."""
 
-    order: tuple[int, ...] | None
+    method: str
+    explanation: Explanation | None
 
 
 @dataclass(frozen=True, slots=True)
 class Violated:
     """It does not hold."""
 
+    method: str
     violations: tuple[Violation, ...]
 
 
@@ -224,6 +288,7 @@ class Violated:
 class Undecided:
     """Not decided: a code, the operation it is about if there is one, and two numbers whose meaning the code gives."""
 
+    method: str
     code: str
     place: OpPlace | None
     counts: tuple[int, int]
@@ -251,11 +316,17 @@ class Analysis:
     __slots__ = ("_name", "_native")
 
     def __init__(
-        self, columns: Columns, *, session_order: bool = True, judge_aborted: bool = False, threads: int = THREADS
+        self,
+        columns: Columns,
+        *,
+        session_order: bool = True,
+        judge_aborted: bool = False,
+        threads: int = THREADS,
+        budget: int = BUDGET,
     ) -> None:
         native = columns._native
         self._name = columns.name
-        self._native = _enter(lambda: _native.Analysis(native, session_order, judge_aborted, threads), self._name)
+        self._native = _enter(lambda: _native.Analysis(native, session_order, judge_aborted, threads, budget), self._name)
 
     def evidence(self) -> Evidence:
         """How much is known."""
@@ -265,20 +336,22 @@ class Analysis:
         """The transactions that these read from."""
         return self._native.sources(list(transactions))
 
-    def replays(self, order: Sequence[int]) -> bool:
-        """Whether a serial execution in this order gives every read its value."""
-        return _enter(lambda: self._native.replays(list(order)), self._name)
+    def replays(self, question: str, found: Explanation) -> bool:
+        """Whether running the transactions in this order keeps the order that the question asks for and gives every operation
+        its answer; nothing that led to the explanation is used."""
+        parts = list(found.commits), list(found.snapshots), list(found.effects)
+        return _enter(lambda: self._native.replays(question, *parts), self._name)
 
     def decide(self, question: str, *, every: bool = False) -> Decision:
         """Answers one question; with ``every``, all components are reported."""
         answer = _enter(lambda: self._native.decide(question, every), self._name)
         match answer:
-            case ("satisfied", order):
-                return Satisfied(None if order is None else tuple(order))
-            case ("violated", violations):
-                return Violated(tuple(_violation(v) for v in violations))
-            case ("undecided", code, place, counts):
-                return Undecided(code, _place(place), counts)
+            case ("satisfied", method, parts):
+                return Satisfied(method, None if parts is None else Explanation(*map(tuple, parts)))
+            case ("violated", method, violations):
+                return Violated(method, tuple(_violation(v) for v in violations))
+            case ("undecided", method, code, place, counts):
+                return Undecided(method, code, _place(place), counts)
             case _:
                 raise IsoldeError(f"the core gave an answer of an unknown shape: {answer!r}")
 
@@ -287,11 +360,34 @@ def _place(place: tuple[int, int] | None) -> OpPlace | None:
     return None if place is None else OpPlace(*place)
 
 
-def _edges(edges: Iterable[tuple[int, int, Relation, list[tuple[object, ...]]]]) -> tuple[Edge, ...]:
+def _edges(edges: Iterable[tuple[int, int, Relation, list[tuple[object, ...]], bool]]) -> tuple[Edge, ...]:
     return tuple(
-        Edge(source, target, taken, tuple(_reason(*reason) for reason in reasons))  # type: ignore[arg-type]
-        for source, target, taken, reasons in edges
+        Edge(source, target, taken, tuple(_reason(*reason) for reason in reasons), assumed)  # type: ignore[arg-type]
+        for source, target, taken, reasons, assumed in edges
     )
+
+
+def _proof(raw: tuple[object, ...] | None) -> Proof | None:
+    match raw:
+        case None:
+            return None
+        case ("cycle", list(edges)):
+            return Cycle(_edges(edges))
+        case ("cases", list(cases)):
+            return tuple(_case(*case) for case in cases)
+        case _:
+            raise IsoldeError(f"the core gave a proof of an unknown shape: {raw!r}")
+
+
+def _case(
+    kind: Literal["before", "source"],
+    first: tuple[int, int],
+    second: tuple[int, int] | None,
+    proof: tuple[object, ...],
+) -> Case:
+    below = _proof(proof)
+    assert below is not None, "only the whole proof may be missing"
+    return Case(Assumption(kind, OpPlace(*first), _place(second)), below)
 
 
 def _reason(
@@ -312,6 +408,8 @@ def _violation(raw: tuple[object, ...]) -> Violation:
             return Cycle(_edges(edges))
         case ("lost-update", list(edges)):
             return LostUpdate(_edges(edges))
+        case ("no-order", proof, int(choices), list(transactions)):
+            return NoOrder(_proof(proof), choices, tuple(transactions))  # type: ignore[arg-type]
         case ("before-initial", str(key), int(writer), (int(txn), int(index))):
             return BeforeInitial(key, writer, OpPlace(txn, index))
         case ("order", str(key), int(earlier), int(later), list(between)):

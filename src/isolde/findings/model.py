@@ -24,7 +24,8 @@ class Verdict(Enum):
 class Link:
     """One edge of a cycle and the sentence that says why it is there.
 
-    ``through`` is the reader that shows an overwrite: it saw the source, and yet read what the target wrote.
+    ``through`` is the reader that shows an overwrite: it saw the source, and yet read what the target wrote. ``assumed`` says
+    that the edge follows from what the case assumes, not from what was seen.
     """
 
     source: TxnId
@@ -33,13 +34,42 @@ class Link:
     key: Key | None
     sentence: str
     through: TxnId | None = None
+    assumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Supposition:
+    """What a case assumes: ``first`` wrote ``key`` before ``second`` did (``before``), or ``first`` read ``key`` as ``second``
+    left it, where ``None`` is the initial value (``source``)."""
+
+    kind: Literal["before", "source"]
+    key: Key
+    first: TxnId
+    second: TxnId | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Circle:
+    """A forbidden cycle at the end of a case, by its name."""
+
+    name: str
+    cycle: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What becomes of an assumption: a forbidden cycle, or further cases."""
+
+    supposition: Supposition
+    outcome: Circle | tuple[Case, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
     """Something that the level forbids. ``positions`` are the transactions' places in the history.
 
-    ``also_needed`` are places of transactions that wrote what the others are about; a sub-history of ``positions`` and
+    ``cases`` show a violation that has no plain cycle: whichever holds, there is one. ``also_needed`` are places of transactions that wrote what the others are about; a sub-history of ``positions`` and
     these shows the anomaly again.
     """
 
@@ -49,6 +79,7 @@ class Anomaly:
     explanation: str
     positions: tuple[int, ...]
     also_needed: tuple[int, ...] = ()
+    cases: tuple[Case, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +94,21 @@ class EvidenceUsed:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitOrder:
+    """An order that explains a history: the transactions as they took effect.
+
+    ``snapshots`` says of each how many had taken effect when it read; empty, if each read right before it took effect.
+    """
+
+    transactions: tuple[TxnId, ...]
+    snapshots: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """The answer for one level. ``reason`` says why it is undecided, and is empty otherwise.
 
-    ``order``, where asked for and satisfied, names the counted transactions in an order that explains the history.
+    ``order``, where asked for and satisfied, is one that explains the history.
     """
 
     level: Level
@@ -76,7 +118,7 @@ class Finding:
     anomalies: tuple[Anomaly, ...] = ()
     reason: str = ""
     evidence: EvidenceUsed | None = None
-    order: tuple[int, ...] | None = None
+    order: CommitOrder | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,9 @@ ANOMALIES: tuple[AnomalyRow, ...] = (
     AnomalyRow("g0", "a cycle of overwrites", Level.READ_UNCOMMITTED, "Adya 1999"),
     AnomalyRow("g1c", "a cycle of overwrites, reads and session order", Level.PL_2, "Adya 1999"),
     AnomalyRow("g-single", "a cycle with one anti-dependency", _SI, "Adya 1999"),
+    AnomalyRow(
+        "g-nonadjacent", "a cycle with several anti-dependencies, no two of them adjacent", _SI, "Adya 1999; Cerone 2018"
+    ),
     AnomalyRow("g2-item", "a cycle with anti-dependencies on items", Level.REPEATABLE_READ, "Adya 1999"),
     AnomalyRow("g2", "a cycle with anti-dependencies, predicates included", _SER, "Adya 1999"),
     AnomalyRow(

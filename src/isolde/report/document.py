@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from isolde.findings import Anomaly, Finding, Report, Verdict
+from isolde.findings import Anomaly, Case, Circle, Finding, Link, Report, Verdict
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -42,18 +43,44 @@ def _result(finding: Finding) -> dict[str, Any]:
             "rw": known.rw,
             "open": known.open_pairs,
         }
+    if finding.order is not None:
+        result["order"] = list(finding.order.transactions)
+        if finding.order.snapshots:
+            result["snapshots"] = list(finding.order.snapshots)
     return result
 
 
 def _anomaly(anomaly: Anomaly) -> dict[str, Any]:
-    return {
+    content = {
         "name": anomaly.name,
         "transactions": list(anomaly.transactions),
-        "cycle": [
-            {"from": link.source, "to": link.target, "kind": link.kind}
-            | ({} if link.key is None else {"key": link.key})
-            | {"explanation": link.sentence}
-            for link in anomaly.cycle
-        ],
+        "cycle": _cycle(anomaly.cycle),
         "explanation": anomaly.explanation,
     }
+    return content | ({"cases": [_case(case) for case in anomaly.cases]} if anomaly.cases else {})
+
+
+def _cycle(links: Iterable[Link]) -> list[dict[str, Any]]:
+    return [
+        {"from": link.source, "to": link.target, "kind": link.kind}
+        | ({} if link.key is None else {"key": link.key})
+        | ({"assumed": True} if link.assumed else {})
+        | {"explanation": link.sentence}
+        for link in links
+    ]
+
+
+def _case(case: Case) -> dict[str, Any]:
+    supposed = case.supposition
+    content: dict[str, Any] = {
+        "if": {
+            "kind": supposed.kind,
+            "key": supposed.key,
+            "first": supposed.first,
+            "second": supposed.second,
+            "explanation": supposed.sentence,
+        }
+    }
+    if isinstance(case.outcome, Circle):
+        return content | {"then": {"name": case.outcome.name, "cycle": _cycle(case.outcome.cycle)}}
+    return content | {"then": {"cases": [_case(below) for below in case.outcome]}}

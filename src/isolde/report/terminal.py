@@ -13,14 +13,15 @@ A cycle is drawn as a loop down the left edge, the transactions on it with what 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from isolde.findings import Anomaly, EvidenceUsed, Finding, Report, Verdict
+from isolde.findings import Anomaly, Case, Circle, EvidenceUsed, Finding, Report, Verdict
 from isolde.history import Transaction, TxnId, render_operation
 
 _WORDS = {Verdict.SATISFIED: "satisfied", Verdict.VIOLATED: "VIOLATED", Verdict.UNDECIDED: "undecided"}
 _COLOURS = {Verdict.SATISFIED: "green", Verdict.VIOLATED: "red", Verdict.UNDECIDED: "yellow"}
 _OPS_MAX = 12
+_CASE_ROWS_MAX = 60
 _WIDTH = 110
 
 Paint = Callable[[str, str], str]
@@ -68,6 +69,8 @@ def _finding(
         lines += textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="      ")
         lines.append("")
         lines += ["    " + row for row in _picture(anomaly, transactions)] + [""]
+        if anomaly.cases:
+            lines += ["    " + row for row in _cases(anomaly.cases)] + [""]
     return lines
 
 
@@ -80,6 +83,27 @@ def _evidence(known: EvidenceUsed) -> str:
         (known.open_pairs, "pairs of writes open"),
     )
     return ", ".join(f"{count:,} {word}" for count, word in kinds if count) or "none"
+
+
+def _cases(cases: Sequence[Case]) -> list[str]:
+    """The cases as a tree; of a large one, the first few."""
+    rows: list[str] = []
+    for number, case in enumerate(cases):
+        last = number + 1 == len(cases)
+        rows.append(f"{'└─' if last else '├─'} if {case.supposition.sentence}:")
+        below = _circle(case.outcome) if isinstance(case.outcome, Circle) else _cases(case.outcome)
+        rows += [f"{' ' if last else '│'}    {row}" for row in below]
+    if len(rows) > _CASE_ROWS_MAX:
+        rows = [*rows[:_CASE_ROWS_MAX], "… --json has all cases"]
+    return rows
+
+
+def _circle(circle: Circle) -> list[str]:
+    rows = [circle.name]
+    for link in circle.cycle:
+        kind = link.kind if link.key is None else f"{link.kind} {link.key}"
+        rows.append(f"  {kind:<6} {link.sentence}" + ("  (in this case)" if link.assumed else ""))
+    return rows
 
 
 def _label(transaction: Transaction) -> str:

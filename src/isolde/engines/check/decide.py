@@ -6,10 +6,11 @@ import time
 from collections.abc import Sequence
 from typing import assert_never
 
-from isolde._core import Analysis, Columns, Decision, Satisfied, Undecided, UnexplainedRead, Violated
+from isolde._core import BUDGET, Analysis, Columns, Decision, Explanation, Satisfied, Undecided, Violated
 from isolde.engines.check.explain import Explainer
 from isolde.engines.check.reasons import why_undecided
-from isolde.findings import EvidenceUsed, Finding, HistorySize, Report, Verdict
+from isolde.errors import IsoldeError
+from isolde.findings import CommitOrder, EvidenceUsed, Finding, HistorySize, Report, Verdict
 from isolde.levels import Level
 
 # Which question of the core decides a level. Repeatable read (PL-2.99) is serializability of the item operations, and
@@ -30,9 +31,6 @@ QUESTIONS: dict[Level, str] = {
 }
 
 
-_SATURATED = frozenset({Level.PL_2, Level.READ_COMMITTED, Level.READ_ATOMIC, Level.CAUSAL, Level.PREFIX})
-
-
 def check(
     columns: Columns,
     levels: Sequence[Level],
@@ -41,46 +39,52 @@ def check(
     judge_aborted: bool = False,
     every: bool = False,
     order: bool = False,
+    budget: int = BUDGET,
 ) -> Report:
     """Decides each level in turn; the evidence is read once for all of them.
 
-    ``every`` asks for an anomaly of each strongly connected component, ``order`` for the order that explains a satisfied
-    serializable or snapshot level.
+    ``every`` asks for an anomaly of each strongly connected component, ``order`` for the order that explains a satisfied level;
+    ``budget`` is the number of steps that a search may take for one level.
     """
     counts = columns.counts()
     size = HistorySize(
         counts.transactions, counts.committed, counts.aborted, counts.unknown, counts.sessions, counts.operations
     )
     began = time.perf_counter()
-    analysis = Analysis(columns, session_order=session_order, judge_aborted=judge_aborted)
+    analysis = Analysis(columns, session_order=session_order, judge_aborted=judge_aborted, budget=budget)
     known = analysis.evidence()
     used = EvidenceUsed(known.so, known.wr, known.ww, known.rw, known.open_pairs)
     findings = []
     for level in levels:
         decision = analysis.decide(QUESTIONS[level], every=every)
         seconds = time.perf_counter() - began
-        findings.append(_finding(columns, level, decision, seconds, used, keep_order=order))
+        findings.append(_finding(analysis, columns, level, decision, seconds, used, keep_order=order))
         began = time.perf_counter()
     return Report(size, tuple(findings))
 
 
-def _method(level: Level, decision: Decision) -> str:
-    if level is Level.LINEARIZABLE:
-        return "zones"
-    if isinstance(decision, Violated) and all(isinstance(v, UnexplainedRead) for v in decision.violations):
-        return "attribution"
-    return "saturation" if level in _SATURATED else "dependency-graph"
+# Questions whose satisfied answers are explained by running the transactions in an order.
+_REPLAYED = frozenset({"prefix", "snapshot", "serializable", "strict-snapshot", "strict-serializable"})
 
 
 def _finding(
-    columns: Columns, level: Level, decision: Decision, seconds: float, used: EvidenceUsed, *, keep_order: bool
+    analysis: Analysis,
+    columns: Columns,
+    level: Level,
+    decision: Decision,
+    seconds: float,
+    used: EvidenceUsed,
+    *,
+    keep_order: bool,
 ) -> Finding:
-    method = _method(level, decision)
+    method = decision.method
     match decision:
-        case Satisfied(order):
-            kept = order if keep_order else None
-            return Finding(level, Verdict.SATISFIED, method, seconds, evidence=used, order=kept)
-        case Violated(violations):
+        case Satisfied(_, found):
+            if found is not None and method == "search" and QUESTIONS[level] in _REPLAYED:
+                _check_again(analysis, columns, level, found)
+            order = _named(columns, found) if keep_order and found is not None else None
+            return Finding(level, Verdict.SATISFIED, method, seconds, evidence=used, order=order)
+        case Violated(_, violations):
             anomalies = tuple(Explainer(columns, level, violation).anomaly() for violation in violations)
             return Finding(level, Verdict.VIOLATED, method, seconds, anomalies, evidence=used)
         case Undecided():
@@ -88,3 +92,17 @@ def _finding(
             return Finding(level, Verdict.UNDECIDED, method, seconds, reason=reason, evidence=used)
         case _:
             assert_never(decision)
+
+
+def _check_again(analysis: Analysis, columns: Columns, level: Level, found: Explanation) -> None:
+    """What a search found is only believed after the transactions were run in that order."""
+    if not analysis.replays(QUESTIONS[level], found):
+        raise IsoldeError(
+            f"{columns.name}: the order that was found for {level.value} does not explain the history; please report this with"
+            " the file"
+        )
+
+
+def _named(columns: Columns, found: Explanation) -> CommitOrder:
+    names = columns.ids(found.commits)
+    return CommitOrder(tuple(names), found.snapshots)

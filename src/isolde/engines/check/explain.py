@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from isolde._core import (
@@ -12,18 +13,21 @@ from isolde._core import (
     Columns,
     Cycle,
     LostUpdate,
+    NoOrder,
     OpPlace,
     OrderConflict,
+    Proof,
     Reason,
     UnexplainedRead,
     Violation,
 )
-from isolde.engines.check.naming import chosen_reasons, name_of, txn_name
+from isolde._core import Case as CoreCase
+from isolde.engines.check.naming import chosen_reasons, common_name, name_of, txn_name
 from isolde.errors import IsoldeError
-from isolde.findings import Anomaly, Link
+from isolde.findings import Anomaly, Case, Circle, Link, Supposition
 from isolde.findings.model import Kind
 from isolde.formats import decode
-from isolde.history import History, Key, Operation, Transaction, Value, observed, render_value, token, written
+from isolde.history import History, Key, Operation, Transaction, TxnId, Value, observed, render_value, token, written
 from isolde.levels import Level
 
 _WHOLE = {
@@ -33,6 +37,7 @@ _WHOLE = {
     "session-guarantee-violation": "The readers missed what their own sessions had done: no order of the writes explains it.",
     "g1c": "Each of these transactions depends on the one before it, in a circle: none can have come first.",
     "g-single": "{first} worked on a state that was already replaced by something it depends on.",
+    "g-nonadjacent": "These transactions worked on states that were already replaced, and lead to each other in a circle.",
     "g2-item": "Each of these transactions must come before the next, and the last before the first.",
     "causality-violation": "{reader} saw the effect of {seen} but missed what that depends on.",
     "long-fork": "The readers saw the writes in opposite orders: no single order of commits explains both.",
@@ -57,6 +62,8 @@ class Explainer:
                 return self.unexplained(self.violation)
             case Cycle() | LostUpdate():
                 return self.cycle(self.violation)
+            case NoOrder():
+                return self.no_order(self.violation)
             case OrderConflict():
                 return self.order_conflict(self.violation)
             case Blocks():
@@ -105,17 +112,63 @@ class Explainer:
         positions = (found.read.txn,) if found.other in (None, found.read.txn) else (found.other, found.read.txn)
         return self.build(found.anomaly, positions, (), text)
 
-    def cycle(self, found: Cycle | LostUpdate) -> Anomaly:
+    def named_cycle(self, found: Cycle | LostUpdate) -> tuple[str, tuple[Link, ...], list[Reason]]:
+        """What a cycle is called, its edges with their sentences, and the reason that was chosen for each."""
         reasons = chosen_reasons(found)
         name = "lost-update" if isinstance(found, LostUpdate) else name_of(reasons)
         if any(reason.relation == "ww" and reason.seen_op is not None for reason in reasons):
             name = self.name_of_inferred(reasons)
-        positions = tuple(edge.source for edge in found.edges)
-        links = tuple(
-            self.link(edge.source, edge.target, reason) for edge, reason in zip(found.edges, reasons, strict=True)
+        links = (
+            replace(self.link(edge.source, edge.target, reason), assumed=edge.assumed)
+            for edge, reason in zip(found.edges, reasons, strict=True)
         )
+        return name, tuple(links), reasons
+
+    def cycle(self, found: Cycle | LostUpdate) -> Anomaly:
+        name, links, reasons = self.named_cycle(found)
+        positions = tuple(edge.source for edge in found.edges)
         also = {r.seen_op.txn for r in reasons if r.seen_op is not None} - set(positions)
         return self.build(name, positions, links, self.whole(name, found, reasons), sorted(also))
+
+    def no_order(self, found: NoOrder) -> Anomaly:
+        """Cases laid open: whichever holds, there is a cycle."""
+        if found.proof is None:
+            text = (
+                f"No order of the writes explains the history. That follows from {found.choices:,} choices of which write came"
+                " first, too many to go through them one by one here."
+            )
+            return self.build("g2-item", found.transactions, (), text)
+        if isinstance(found.proof, Cycle):
+            return self.cycle(found.proof)
+        cases = tuple(self.case(case) for case in found.proof)
+        circles = list(circles_of(cases))
+        name = common_name([circle.name for circle in circles])
+        on_cycles = {link.source for circle in circles for link in circle.cycle}
+        positions = tuple(p for p in self.needed if self.transaction(p).id in on_cycles)
+        count = "one choice" if found.choices == 1 else f"{found.choices} choices"
+        text = f"No order of the writes explains the history. It hangs on {count} that nothing seen decides: "
+        text += "; ".join(_summary(case, otherwise=number > 0) for number, case in enumerate(cases)) + "."
+        return replace(self.build(name, positions, (), text, self.needed), cases=cases)
+
+    def case(self, case: CoreCase) -> Case:
+        first, second = case.assumption.first, case.assumption.second
+        key = _key_of(self.op(first))
+        left = self.name(first.txn)
+        target: TxnId | None = None if second is None else self.transaction(second.txn).id
+        match case.assumption.kind:
+            case "before":
+                assert second is not None, "two writes are compared"
+                text = f"{left} wrote {self.written(first)} before {self.name(second.txn)} wrote {self.written(second)}"
+            case "source":
+                of = "the initial one" if second is None else f"that of {self.name(second.txn)}"
+                text = f"the {self.content(first)} that {left} saw was {of}"
+            case _:
+                assert_never(case.assumption.kind)
+        supposed = Supposition(case.assumption.kind, key, self.transaction(first.txn).id, target, text)
+        if isinstance(case.proof, Cycle):
+            name, links, _ = self.named_cycle(case.proof)
+            return Case(supposed, Circle(name, links))
+        return Case(supposed, tuple(self.case(below) for below in case.proof))
 
     def name_of_inferred(self, reasons: Sequence[Reason]) -> str:
         """What a cycle is called that only readers show, by what the level lets a reader see."""
@@ -266,6 +319,9 @@ def _mentioned(violation: Violation) -> Iterable[int]:
                 yield from (edge.source, edge.target)
                 for reason in edge.reasons:
                     yield from (p.txn for p in (reason.from_op, reason.to_op, reason.seen_op) if p is not None)
+        case NoOrder(proof, _, transactions):
+            yield from transactions
+            yield from () if proof is None else _mentioned_in(proof)
         case BeforeInitial(_, writer, _):
             yield writer
         case OrderConflict(_, earlier, later, between):
@@ -275,6 +331,40 @@ def _mentioned(violation: Violation) -> Iterable[int]:
             yield from () if first_end is None else (first_end,)
         case _:
             assert_never(violation)
+
+
+def _mentioned_in(proof: Proof) -> Iterable[int]:
+    if isinstance(proof, Cycle):
+        yield from _mentioned(proof)
+        return
+    for case in proof:
+        yield case.assumption.first.txn
+        yield from () if case.assumption.second is None else (case.assumption.second.txn,)
+        yield from _mentioned_in(case.proof)
+
+
+def circles_of(cases: Iterable[Case]) -> Iterable[Circle]:
+    """The cycles at the ends of all cases."""
+    for case in cases:
+        if isinstance(case.outcome, Circle):
+            yield case.outcome
+        else:
+            yield from circles_of(case.outcome)
+
+
+def _summary(case: Case, *, otherwise: bool) -> str:
+    start = "otherwise" if otherwise and case.supposition.kind == "before" else f"if {case.supposition.sentence}"
+    if isinstance(case.outcome, Circle):
+        around = [txn_name(link.source) for link in case.outcome.cycle]
+        return f"{start}, {' → '.join([*around, around[0]])} is a {case.outcome.name}"
+    return f"{start}, {sum(1 for _ in circles_of(case.outcome))} further cases close in cycles too"
+
+
+def _key_of(op: Operation) -> Key:
+    pair = observed(op) or written(op)
+    if pair is None:
+        raise IsoldeError(f"the core named an operation without a key: {op!r}")
+    return pair[0]
 
 
 def _seen(op: Operation) -> tuple[str, str]:

@@ -64,9 +64,30 @@ def name_of(reasons: Sequence[Reason]) -> str:
     adjacent = any(a == b == "rw" for a, b in zip(kinds, kinds[1:] + kinds[:1], strict=True))
     if len(kinds) == 2:
         return "lost-update" if reasons[0].key == reasons[1].key else "write-skew"
-    if not adjacent and others <= {"wr", "so"}:
-        return "long-fork"
+    if not adjacent:
+        return "long-fork" if others <= {"wr", "so"} else "g-nonadjacent"
     return "g2-item"
+
+
+# Adya's classes from narrow to wide: each cycle of one is a cycle of those after it, as far as single items go.
+_WIDENING = ("g0", "g1c", "g-single", "g-nonadjacent", "g2-item")
+_CLASS = {
+    "g0": "g0",
+    "g1c": "g1c",
+    "long-fork": "g-nonadjacent",
+    "g-nonadjacent": "g-nonadjacent",
+    "write-skew": "g2-item",
+    "g2-item": "g2-item",
+}
+
+
+def common_name(names: Sequence[str]) -> str:
+    """One name for cycles of which one must be there: their own if they share it, else the class that holds them all."""
+    if len(set(names)) == 1:
+        return names[0]
+    if "real-time-violation" in names:
+        return "real-time-violation"
+    return max((_CLASS.get(name, "g-single") for name in names), key=_WIDENING.index, default="g2-item")
 
 
 def _name_of_single(reasons: Sequence[Reason]) -> str:

@@ -26,11 +26,6 @@ def why_undecided(columns: Columns, level: Level, decision: Undecided) -> str:
         if transaction.ops:
             what = render_operation(transaction.ops[place.index])
     match decision.code:
-        case "not-confirmed":
-            return (
-                f"causal holds and snapshot isolation is not known to, and what lies between, such as {level.value}, needs a"
-                " search that this version of Isolde does not have"
-            )
         case "no-times":
             return f'{where} has no "start" or no "end", and {level.value} is about real time; record both for every transaction'
         case "several-keys":
@@ -49,8 +44,9 @@ def why_undecided(columns: Columns, level: Level, decision: Undecided) -> str:
             return "the versions lines name values with several possible writers, or say nothing that this level's rule uses"
         case "choices":
             return (
-                f"the order of {_count(second, 'pair')} of writes on {_count(first, 'key')} is open: they were written without"
-                " reading the key first, and this version of Isolde does not search"
+                f"the search used up its budget with the order of {_count(first, 'pair')} of writes"
+                + (f" and the writers of {_count(second, 'read')}" if second else "")
+                + " still open; a larger --budget, session order, times or versions lines would help"
             )
         case code:
             return f"{_OPERATIONS.get(code, code)}, which this version of Isolde does not decide at {level.value}"

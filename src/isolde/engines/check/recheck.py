@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from isolde.findings import Anomaly, Link
-from isolde.history import History, Key, Status, Transaction, TxnId, Value, observed, token, written
+from isolde.findings import Anomaly, Case, Circle, Link, Supposition
+from isolde.history import (
+    CompareAndSet,
+    History,
+    Key,
+    Operation,
+    Status,
+    Transaction,
+    TxnId,
+    Value,
+    observed,
+    token,
+    written,
+)
 from isolde.levels import Level
 
 _SNAPSHOT = frozenset({Level.SNAPSHOT_ISOLATION, Level.STRICT_SNAPSHOT_ISOLATION})
@@ -21,15 +33,13 @@ def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted:
     """
     by_id = {transaction.id: transaction for transaction in history.transactions}
     counted = _counted(history, judge_aborted=judge_aborted)
+    if anomaly.cases:
+        return _Cases(history, level, counted, by_id).hold(anomaly.cases, ())
     if not anomaly.cycle:
         return anomaly.name in _UNEXPLAINED and _UNEXPLAINED[anomaly.name](history, by_id[anomaly.transactions[-1]])
     if level is Level.LINEARIZABLE and anomaly.name == "real-time-violation":
         links = [link for link in anomaly.cycle if link.kind == "rt"]
         return bool(links) and all(_edge(history, counted, by_id, link) for link in links)
-    targets = [link.target for link in anomaly.cycle]
-    sources = [link.source for link in anomaly.cycle]
-    closed = targets == sources[1:] + sources[:1]
-
     def shown(link: Link) -> bool:
         if link.through is not None:
             return _seen_and_missed(
@@ -37,20 +47,156 @@ def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted:
             )
         return _edge(history, counted, by_id, link)
 
-    return closed and all(map(shown, anomaly.cycle)) and _forbidden(level, anomaly)
+    return all(map(shown, anomaly.cycle)) and _forbidden(level, anomaly.cycle)
 
 
-def _forbidden(level: Level, anomaly: Anomaly) -> bool:
-    kinds = [link.kind for link in anomaly.cycle]
-    if "rt" in kinds and level not in _STRICT:
+def _forbidden(level: Level, cycle: Sequence[Link]) -> bool:
+    """Whether the edges close, and the level rules out such a circle."""
+    targets = [link.target for link in cycle]
+    sources = [link.source for link in cycle]
+    kinds = [link.kind for link in cycle]
+    if not cycle or targets != sources[1:] + sources[:1] or ("rt" in kinds and level not in _STRICT):
         return False
+    steps = list(zip(kinds, kinds[1:] + kinds[:1], strict=True))
+    if level is Level.PREFIX:
+        # An overwriter need not have read anything after what it overwrites.
+        return not any(b == "rw" and a in ("rw", "ww") for a, b in steps)
     if level not in _SNAPSHOT:
         return True
-    same_key = len({link.key for link in anomaly.cycle}) == 1
-    if kinds == ["rw", "rw"] and same_key:
+    if kinds == ["rw", "rw"] and len({link.key for link in cycle}) == 1:
         # Both read one version and overwrote it: whichever wrote first, the other missed it.
         return True
-    return not any(a == b == "rw" for a, b in zip(kinds, kinds[1:] + kinds[:1], strict=True))
+    return not any(a == b == "rw" for a, b in steps)
+
+
+class _Cases:
+    """Cases and what they assume, followed one by one."""
+
+    def __init__(
+        self, history: History, level: Level, counted: _Counted, by_id: Mapping[TxnId, Transaction]
+    ) -> None:
+        self.history = history
+        self.level = level
+        self.counted = counted
+        self.by_id = by_id
+
+    def hold(self, cases: Sequence[Case], assumed: tuple[Supposition, ...]) -> bool:
+        """Whether the cases leave nothing out, and each ends in forbidden cycles."""
+        if not self.exhaustive([case.supposition for case in cases]):
+            return False
+        for case in cases:
+            below = (*assumed, case.supposition)
+            if isinstance(case.outcome, Circle):
+                shown = all(self.shown(link, below) for link in case.outcome.cycle)
+                if not shown or not _forbidden(self.level, case.outcome.cycle):
+                    return False
+            elif not self.hold(case.outcome, below):
+                return False
+        return True
+
+    def exhaustive(self, cases: Sequence[Supposition]) -> bool:
+        match cases:
+            case (Supposition("before", key, last, head), Supposition("before", other, other_last, other_head)):
+                # Of two runs of versions, each made from the one before, either one comes first as a whole.
+                return (
+                    key == other
+                    and head is not None
+                    and other_head is not None
+                    and self.run(key, other_head, last)
+                    and self.run(key, head, other_last)
+                )
+            case (Supposition("source", key, reader, _), *_):
+                if any((c.kind, c.key, c.first) != ("source", key, reader) for c in cases):
+                    return False
+                named = {case.second for case in cases}
+                return all(self.possible_sources(key, self.by_id[reader], value) <= named for value in self.open_reads(key, reader))
+            case _:
+                return False
+
+    def open_reads(self, key: Key, reader: TxnId) -> list[Operation]:
+        """The operations of ``reader`` that look at ``key`` before it wrote it and may be about any of the sources."""
+        found: list[Operation] = []
+        for op in self.by_id[reader].ops:
+            if getattr(op, "key", None) == key and (observed(op) is not None or isinstance(op, CompareAndSet)):
+                found.append(op)
+            if (write := written(op)) is not None and write[0] == key:
+                break
+        return found
+
+    def possible_sources(self, key: Key, reader: Transaction, op: Operation) -> set[TxnId | None]:
+        """Whose version of ``key`` the operation may have seen."""
+
+        def fits(value: Value) -> bool:
+            seen = observed(op)
+            if seen is not None:
+                return token(seen[1]) == token(value)
+            return isinstance(op, CompareAndSet) and token(op.expected) != token(value)
+
+        sources: set[TxnId | None] = {None} if fits(self.history.initial.get(key)) else set()
+        for t in self.history.transactions:
+            final = _final_writes(t)
+            if t.id != reader.id and t.status is not Status.ABORTED and key in final and fits(final[key]):
+                # One of unknown outcome that saw something inexplicable itself took no effect.
+                if t.status is Status.COMMITTED or not _unexplainable(self.history, t):
+                    sources.add(t.id)
+        return sources
+
+    def run(self, key: Key, first: TxnId, last: TxnId) -> bool:
+        """Whether the version of ``last`` was made from that of ``first``, over any number of others."""
+        at: TxnId | None = last
+        seen: set[TxnId] = set()
+        while at is not None and at != first and at not in seen:
+            seen.add(at)
+            made_from = _made_from(self.history, self.by_id[at], key)
+            makers = [
+                t.id
+                for t in self.counted
+                if made_from and key in (final := _final_writes(t)) and token(final[key]) == made_from[0]
+            ]
+            at = makers[0] if len(makers) == 1 else None
+        return at == first
+
+    def shown(self, link: Link, assumed: tuple[Supposition, ...]) -> bool:
+        if not link.assumed:
+            return _edge(self.history, self.counted, self.by_id, link)
+        before = [s for s in assumed if s.kind == "before" and s.key == link.key]
+        sources = [s for s in assumed if s.kind == "source" and s.key == link.key]
+        match link.kind:
+            case "ww":
+                return any(s.first == link.source and s.second == link.target for s in before)
+            case "wr":
+                return any(s.first == link.target and s.second == link.source for s in sources)
+            case "rw":
+                # The reader saw a version, by what is seen or assumed, that the target's version comes after.
+                saw = {s.second for s in sources if s.first == link.source}
+                if link.key is not None:
+                    saw |= self.certain_sources(link.key, self.by_id[link.source])
+                return any(self.overwrote(link, version, before) for version in saw)
+            case "so":
+                return _edge(self.history, self.counted, self.by_id, link)
+            case _:
+                return False
+
+    def certain_sources(self, key: Key, reader: Transaction) -> set[TxnId | None]:
+        found = set()
+        for op in self.open_reads(key, reader.id):
+            possible = self.possible_sources(key, reader, op)
+            found |= possible if len(possible) == 1 else set()
+        return found
+
+    def overwrote(self, link: Link, version: TxnId | None, before: Sequence[Supposition]) -> bool:
+        if any(s.first == version and s.second == link.target for s in before):
+            return True
+        assert link.key is not None, "an overwrite is about a key"
+        initial = self.history.initial.get(link.key)
+        value = initial if version is None else _final_writes(self.by_id[version]).get(link.key)
+        return _follows(self.history, self.counted, link.key, value, self.by_id[link.target]) or (
+            version is None and link.key in _final_writes(self.by_id[link.target])
+        )
+
+
+def _unexplainable(history: History, reader: Transaction) -> bool:
+    return any(check(history, reader) for check in (_some_read_without_writer, _some_read_not_own, _some_read_changed))
 
 
 def _seen_and_missed(

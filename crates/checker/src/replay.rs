@@ -1,0 +1,150 @@
+//! Does an order explain a history? By doing what the transactions did, in that order, and comparing values.
+//!
+//! Nothing of the attribution or of the graphs is used here, so that a wrong step there cannot hide.
+
+use isolde_history::{NO_KEY, Op, Status, Value};
+
+use crate::acyclic::{Explanation, Rule};
+use crate::analysis::Analysis;
+use crate::outcome::Role;
+use crate::realtime;
+
+/// What a key held, and since which commit.
+#[derive(Default)]
+struct Register {
+    versions: Vec<(u32, Value)>,
+    /// For lists: all elements, and how many there were after each commit.
+    elements: Vec<Value>,
+    lengths: Vec<(u32, usize)>,
+}
+
+impl Register {
+    fn value_at(&self, snapshot: u32, initial: Value) -> Value {
+        let before = self.versions.partition_point(|&(commit, _)| commit < snapshot);
+        before.checked_sub(1).map_or(initial, |at| self.versions[at].1)
+    }
+
+    fn list_at(&self, snapshot: u32) -> &[Value] {
+        let before = self.lengths.partition_point(|&(commit, _)| commit < snapshot);
+        &self.elements[..before.checked_sub(1).map_or(0, |at| self.lengths[at].1)]
+    }
+
+    fn changed_since(&self, snapshot: u32) -> bool {
+        let last = self.versions.last().map(|&(commit, _)| commit);
+        last.max(self.lengths.last().map(|&(commit, _)| commit)).is_some_and(|commit| commit >= snapshot)
+    }
+}
+
+impl Analysis {
+    /// Checks that `explanation` keeps the rule's order, and that every operation gives the answer that was recorded.
+    pub fn replays(&self, rule: Rule, real_time: bool, explanation: &Explanation) -> bool {
+        let Explanation { commits, snapshots, effects } = explanation;
+        let mut place = vec![None; self.history.len()];
+        for (at, &txn) in commits.iter().enumerate() {
+            if place[txn as usize].replace(at as u32).is_some() {
+                return false;
+            }
+        }
+        let all_there = (0..self.history.len()).all(|row| place[row].is_some() || self.roles[row] == Role::Absent);
+        let counts_only = commits.iter().all(|&txn| {
+            self.roles[txn as usize] != Role::Absent || effects.contains(&txn)
+        });
+        let may_have = effects.iter().all(|&txn| self.history.txns.status[txn as usize] == Status::Unknown);
+        let one_each = snapshots.is_empty() || snapshots.len() == commits.len();
+        if !all_there || !counts_only || !may_have || !one_each || (rule == Rule::Serializable && !snapshots.is_empty()) {
+            return false;
+        }
+        let snapshot = |at: usize| snapshots.get(at).copied().unwrap_or(at as u32);
+        let precede = |first: u32, second: u32| match (place[first as usize], place[second as usize]) {
+            (Some(first), Some(second)) => first < snapshot(second as usize),
+            _ => true,
+        };
+        self.keeps_sessions(&place, &precede)
+            && (!real_time || self.keeps_time(commits, &snapshot))
+            && self.keeps_values(rule, explanation, &snapshot)
+    }
+
+    fn keeps_sessions(&self, place: &[Option<u32>], precede: &impl Fn(u32, u32) -> bool) -> bool {
+        if !self.options.session_order {
+            return true;
+        }
+        let mut last = vec![None; self.history.sessions.len()];
+        (0..self.history.len() as u32).filter(|&txn| place[txn as usize].is_some()).all(|txn| {
+            let before = last[self.history.txns.session[txn as usize] as usize].replace(txn);
+            before.is_none_or(|before| precede(before, txn))
+        })
+    }
+
+    /// Whether nothing began its snapshot before the commit of something that was over when it started.
+    fn keeps_time(&self, commits: &[u32], snapshot: &impl Fn(usize) -> u32) -> bool {
+        // The earliest end among the commits from each place on.
+        let mut earliest = vec![i64::MAX; commits.len() + 1];
+        for (at, &txn) in commits.iter().enumerate().rev() {
+            earliest[at] = earliest[at + 1].min(realtime::end_of(&self.history, txn).unwrap_or(i64::MAX));
+        }
+        commits
+            .iter()
+            .enumerate()
+            .all(|(at, &txn)| earliest[snapshot(at) as usize] >= self.history.txns.start[txn as usize])
+    }
+
+    fn keeps_values(&self, rule: Rule, explanation: &Explanation, snapshot: &impl Fn(usize) -> u32) -> bool {
+        let history = &self.history;
+        let mut keys: Vec<Register> = (0..history.keys.len()).map(|_| Register::default()).collect();
+        let mut initial = vec![Value::NULL; history.keys.len()];
+        for &(name, value) in &history.header.initial {
+            if let Some(key) = history.keys.find(name) {
+                initial[key as usize] = value;
+            }
+        }
+        for (at, &txn) in explanation.commits.iter().enumerate() {
+            let seen = snapshot(at);
+            let mut own: Vec<(u32, Value)> = Vec::new();
+            let mut appended: Vec<(u32, Value)> = Vec::new();
+            for row in history.ops_of(txn) {
+                let key = history.ops.key[row];
+                if key == NO_KEY {
+                    return false;
+                }
+                let register = &keys[key as usize];
+                let mine = own.iter().rev().find(|(k, _)| *k == key).map(|&(_, value)| value);
+                let now = mine.unwrap_or_else(|| register.value_at(seen, initial[key as usize]));
+                match history.op(row) {
+                    Op::Read(_, value) if value.is_list() || appended.iter().any(|(k, _)| *k == key) => {
+                        let read = history.lists.of(value).unwrap_or(&[]);
+                        let more = appended.iter().filter(|(k, _)| *k == key).map(|(_, element)| element);
+                        if !register.list_at(seen).iter().chain(more).eq(read.iter()) {
+                            return false;
+                        }
+                    }
+                    Op::Read(_, value) if value == Value::NULL && !register.list_at(seen).is_empty() => return false,
+                    Op::Read(_, value) if value != now => return false,
+                    Op::Cas(_, cas) if cas.applied && cas.expected != now => return false,
+                    Op::Cas(_, cas) if cas.applied => own.push((key, cas.new)),
+                    Op::Cas(_, cas) if cas.current == Value::MISSING && cas.expected == now => return false,
+                    Op::Cas(_, cas) if cas.current != Value::MISSING && cas.current != now => return false,
+                    Op::Write(_, value) => own.push((key, value)),
+                    Op::Append(_, element) => appended.push((key, element)),
+                    Op::Read(..) | Op::Cas(..) => {}
+                    Op::Scan(_) | Op::Sql(_) => return false,
+                }
+            }
+            if self.roles[txn as usize] != Role::Effective && !explanation.effects.contains(&txn) {
+                continue;
+            }
+            let overwritten = |&(key, _): &(u32, Value)| rule == Rule::Snapshot && keys[key as usize].changed_since(seen);
+            if own.iter().chain(&appended).any(overwritten) {
+                return false;
+            }
+            for (key, value) in own {
+                keys[key as usize].versions.push((at as u32, value));
+            }
+            for (key, element) in appended {
+                let register = &mut keys[key as usize];
+                register.elements.push(element);
+                register.lengths.push((at as u32, register.elements.len()));
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,157 @@
+//! What is left after pruning, as choices with alternatives and edges that depend on them.
+
+use rustc_hash::FxHashMap;
+
+use super::orders::Orders;
+use super::polygraph::{NodeEdge, Polygraph};
+use super::select::Selectors;
+use crate::attribution::{INITIAL, NONE};
+use crate::outcome::Role;
+
+/// A choice, by its place in [`Csp::choices`], and one of its alternatives.
+pub type Alternative = (u32, u32);
+
+/// Something to decide.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Choice {
+    /// Which of two chains comes first: alternative 0 says the first, 1 the second.
+    Order(u32, u32),
+    /// Which candidate a read saw, by the selector's place. If its reader may not have taken effect, one alternative
+    /// more says that.
+    Source(u32),
+    /// Whether a transaction of unknown outcome took effect: alternative 1 says so.
+    Effect(u32),
+}
+
+/// An edge that is there when all its conditions hold.
+#[derive(Clone, Debug)]
+pub struct Guarded {
+    /// The edge.
+    pub edge: NodeEdge,
+    /// The conditions, at most three.
+    pub when: Vec<Alternative>,
+}
+
+/// The problem: pick an alternative of each choice so that the graph has no cycle.
+#[derive(Default)]
+pub struct Csp {
+    /// The choices.
+    pub choices: Vec<Choice>,
+    /// How many alternatives each has.
+    pub alternatives: Vec<u32>,
+    /// Alternatives that do not go together.
+    pub excluded: Vec<(Alternative, Alternative)>,
+    /// The edges.
+    pub edges: Vec<Guarded>,
+}
+
+impl Csp {
+    fn add(&mut self, choice: Choice, alternatives: usize) -> u32 {
+        self.choices.push(choice);
+        self.alternatives.push(alternatives as u32);
+        self.choices.len() as u32 - 1
+    }
+
+    /// The choices between these pairs of chains, and all other choices there are.
+    pub fn of(
+        polygraph: &Polygraph<'_>,
+        selectors: &Selectors,
+        orders: &[Orders],
+        pairs: impl Iterator<Item = (u32, u32)>,
+    ) -> Csp {
+        let mut csp = Csp::default();
+        let effects: FxHashMap<u32, u32> =
+            selectors.maybe.iter().map(|&txn| (txn, csp.add(Choice::Effect(txn), 2))).collect();
+        let took_effect = |txn: u32| effects.get(&txn).map(|&choice| (choice, 1));
+        let mut order_choice: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        for (a, b) in pairs {
+            let choice = csp.add(Choice::Order(a, b), 2);
+            order_choice.insert((a, b), choice);
+            for (alternative, first, second) in [(0, a, b), (1, b, a)] {
+                let tail = polygraph.analysis.attribution.writer(polygraph.chains[first as usize].last);
+                polygraph.edges(first, second, |edge| {
+                    let mut when = vec![(choice, alternative)];
+                    when.extend(took_effect(tail));
+                    csp.edges.push(Guarded { edge, when });
+                    true
+                });
+            }
+        }
+        if polygraph.analysis.options.session_order {
+            session_edges(polygraph, &effects, &mut csp);
+        }
+        let group_of = |chain: u32| polygraph.groups.partition_point(|group| group.chains.end <= chain);
+        for (place, selector) in selectors.all.iter().enumerate() {
+            // The reads of one that is judged anyway hold whether it took effect or not.
+            let judged = polygraph.analysis.roles[selector.reader as usize] != Role::Absent;
+            let reader = took_effect(selector.reader).filter(|_| !judged);
+            let choice =
+                csp.add(Choice::Source(place as u32), selector.candidates.len() + usize::from(reader.is_some()));
+            if let Some((effect, _)) = reader {
+                csp.excluded.push(((choice, selector.candidates.len() as u32), (effect, 1)));
+            }
+            for (alternative, &version) in selector.candidates.iter().enumerate() {
+                let chosen = (choice, alternative as u32);
+                let writer = polygraph.analysis.attribution.writer(version);
+                let from = polygraph.snapshot(selector.reader);
+                if writer != INITIAL {
+                    csp.edges.push(Guarded { edge: (polygraph.commit(writer), from), when: vec![chosen] });
+                    if let Some((effect, _)) = took_effect(writer) {
+                        csp.excluded.push((chosen, (effect, 0)));
+                    }
+                }
+                let mut overwritten = |txn: u32, when: Vec<Alternative>| {
+                    if txn != selector.reader {
+                        csp.edges.push(Guarded { edge: (from, polygraph.commit(txn)), when });
+                    }
+                };
+                let end = polygraph.ends[version as usize];
+                if end == NONE {
+                    let next = polygraph.analysis.dependencies.made_into(version);
+                    if next != NONE {
+                        overwritten(polygraph.analysis.attribution.writer(next), vec![chosen]);
+                    }
+                    continue;
+                }
+                let group = &orders[group_of(end)];
+                for other in group.chains().filter(|&other| other != end) {
+                    let head = polygraph.head(other);
+                    match (group.get(end, other), order_choice.get(&(end.min(other), end.max(other)))) {
+                        (Some((true, _)), _) if head != INITIAL => overwritten(head, vec![chosen]),
+                        (None, Some(&pair)) => overwritten(head, vec![chosen, (pair, u32::from(end > other))]),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        csp
+    }
+}
+
+/// Session order from and to transactions that may have taken effect.
+fn session_edges(polygraph: &Polygraph<'_>, effects: &FxHashMap<u32, u32>, csp: &mut Csp) {
+    if effects.is_empty() {
+        return;
+    }
+    let analysis = polygraph.analysis;
+    // By session: the last that certainly counts, and those behind it that may.
+    let mut last: Vec<Vec<u32>> = vec![Vec::new(); analysis.history.sessions.len()];
+    for txn in 0..analysis.history.len() as u32 {
+        let before = &mut last[analysis.history.txns.session[txn as usize] as usize];
+        let counts = analysis.roles[txn as usize] != Role::Absent;
+        if !counts && !effects.contains_key(&txn) {
+            continue;
+        }
+        for &earlier in before.iter() {
+            let when: Vec<Alternative> =
+                [earlier, txn].iter().filter_map(|txn| effects.get(txn)).map(|&effect| (effect, 1)).collect();
+            if !when.is_empty() {
+                csp.edges.push(Guarded { edge: (polygraph.commit(earlier), polygraph.snapshot(txn)), when });
+            }
+        }
+        if counts {
+            before.clear();
+        }
+        before.push(txn);
+    }
+}

@@ -1,0 +1,435 @@
+//! Why a search found nothing: the choices that matter, laid open.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::cases::{Small, Tree};
+use super::csp::{Alternative, Choice, Csp};
+use super::net::topological;
+use super::orders::{Orders, ROUND_MAX};
+use super::paths::{Extra, Label, Labelled, Paths};
+use super::polygraph::Polygraph;
+use super::prune::{Pruned, derived_edges};
+use super::select::Selectors;
+use crate::acyclic::Node;
+use crate::analysis::{Assumption, Case, CycleEdge, Proof, Violation};
+use crate::attribution::{INITIAL, NONE};
+use crate::components::components;
+use crate::dependencies::Edge;
+use crate::evidence::{Evidence, Relation};
+use crate::shortest::{CycleStep, Step};
+
+/// More pairs of chains than this are not laid open.
+const PAIRS_MAX: usize = 400;
+/// From so many nodes of a component a cycle is looked for.
+const STARTS_MAX: usize = 40;
+/// Everything that pruning decided.
+const ALL_ROUNDS: u8 = ROUND_MAX + 1;
+
+/// A pair of chains, the lower one first.
+type Pair = (u32, u32);
+
+/// What is to be explained.
+pub struct Explainer<'p, 'a> {
+    /// The problem.
+    pub polygraph: &'p Polygraph<'a>,
+    /// Its open reads.
+    pub selectors: &'p Selectors,
+    /// What pruning decided.
+    pub pruned: &'p Pruned,
+}
+
+impl Explainer<'_, '_> {
+    /// What was decided contradicts what is known.
+    pub fn contradiction(&self) -> Violation {
+        let cycle = self.decided_cycle();
+        let decided: Vec<Pair> = self.decided(&cycle);
+        if decided.is_empty() {
+            return Violation::Cycle(self.edges(&cycle, None));
+        }
+        self.lay_open(decided, Vec::new())
+    }
+
+    /// These choices have no solution.
+    pub fn unsolvable(&self, core: &[Choice]) -> Violation {
+        let mut pairs = Vec::new();
+        let mut sources = Vec::new();
+        for choice in core {
+            match *choice {
+                Choice::Order(a, b) => pairs.push((a.min(b), a.max(b))),
+                Choice::Source(place) => sources.push(place as usize),
+                Choice::Effect(_) => {}
+            }
+        }
+        // What pruning decided may be needed too: the cycles of a first tree show what of it.
+        let first = Round { explainer: self, before_round: ALL_ROUNDS, orders: &self.pruned.orders };
+        if let Some(drawn) = first.draw(&pairs, &sources) {
+            pairs.extend(drawn.decided);
+        }
+        self.lay_open(pairs, sources)
+    }
+
+    fn paths(&self) -> Paths<'_, '_> {
+        Paths::new(self.polygraph, &self.pruned.orders)
+    }
+
+    /// The pairs on a path that pruning decided.
+    fn decided(&self, path: &[Labelled]) -> Vec<Pair> {
+        let decided = |label: Label| match label {
+            Label::Order(a, b) => {
+                let round = self.paths().group(a).get(a, b).map_or(0, |(_, round)| round);
+                (round > 0).then_some((a.min(b), a.max(b)))
+            }
+            Label::Known(_) | Label::Inside | Label::Chosen(_) => None,
+        };
+        path.iter().filter_map(|&(_, _, label)| decided(label)).collect()
+    }
+
+    /// A cheap cycle of what is known and decided.
+    fn decided_cycle(&self) -> Vec<Labelled> {
+        let nodes = self.polygraph.known.len();
+        let found = components(nodes, &vec![true; nodes], |node, visit| {
+            let both = self.polygraph.known.out(node).iter().chain(self.pruned.derived.out(node));
+            both.for_each(|&to| visit(to));
+        });
+        let component = found.first().expect("what has no order has a component");
+        let paths = self.paths();
+        let mut best: Option<(usize, usize, Vec<Labelled>)> = None;
+        for &start in component.iter().take(STARTS_MAX) {
+            for extra in self.successors(start) {
+                let Some((_, mut steps)) = paths.path(extra.1, |node| node == start, ALL_ROUNDS, &Extra::default())
+                else {
+                    continue;
+                };
+                steps.insert(0, extra);
+                let weight = (self.decided(&steps).len(), steps.len());
+                if best.as_ref().is_none_or(|(decided, length, _)| weight < (*decided, *length)) {
+                    best = Some((weight.0, weight.1, steps));
+                }
+            }
+        }
+        best.expect("a node of a component lies on a cycle").2
+    }
+
+    fn successors(&self, node: u32) -> Vec<Labelled> {
+        let mut all = Vec::new();
+        self.paths().each(node, ALL_ROUNDS, &mut |to, label| all.push((node, to, label)));
+        all
+    }
+
+    /// All pairs that the reasons for these decisions hang on.
+    fn with_reasons(&self, decided: Vec<Pair>) -> Vec<Pair> {
+        let paths = self.paths();
+        let mut seen: FxHashSet<Pair> = decided.iter().copied().collect();
+        let mut queue = decided;
+        let mut all = Vec::new();
+        while let Some((low, high)) = queue.pop() {
+            all.push((low, high));
+            let Some((first, round)) = paths.group(low).get(low, high) else { continue };
+            if all.len() > PAIRS_MAX || round == 0 {
+                continue;
+            }
+            // The order that was ruled out, and the path that it would have closed.
+            let (a, b) = if first { (high, low) } else { (low, high) };
+            let mut closing: Vec<(u32, u32)> = Vec::new();
+            self.polygraph.edges(a, b, |edge| {
+                closing.push(edge);
+                true
+            });
+            let mut best: Option<Vec<Pair>> = None;
+            let starts: FxHashSet<u32> = closing.iter().map(|&(_, to)| to).collect();
+            for start in starts {
+                let goal = |node: u32| closing.contains(&(node, start));
+                if let Some((_, steps)) = paths.path(start, goal, round, &Extra::default()) {
+                    let needs = self.decided(&steps);
+                    if best.as_ref().is_none_or(|other| needs.len() < other.len()) {
+                        best = Some(needs);
+                    }
+                }
+            }
+            let more = best.unwrap_or_default();
+            queue.extend(more.into_iter().filter(|&pair| seen.insert(pair)));
+        }
+        all
+    }
+
+    fn lay_open(&self, decided: Vec<Pair>, sources: Vec<usize>) -> Violation {
+        let mut pairs = self.with_reasons(decided);
+        pairs.sort_unstable();
+        pairs.dedup();
+        let base: Vec<Orders> = self.polygraph.groups.iter().map(Orders::new).collect();
+        let round = Round { explainer: self, before_round: 1, orders: &base };
+        let drawn = if pairs.len() <= PAIRS_MAX { round.draw(&pairs, &sources) } else { None };
+        match drawn {
+            Some(Drawn { proof: Proof::Cycle(edges), .. }) => Violation::Cycle(edges),
+            Some(drawn) => Violation::NoOrder { proof: Some(drawn.proof), choices: drawn.choices, txns: Vec::new() },
+            None => {
+                let heads = pairs.iter().flat_map(|&(a, b)| [self.polygraph.head(a), self.polygraph.head(b)]);
+                let readers = sources.iter().map(|&place| self.selectors.all[place].reader);
+                let mut txns: Vec<u32> = heads.chain(readers).filter(|&txn| txn != INITIAL).collect();
+                txns.sort_unstable();
+                txns.dedup();
+                Violation::NoOrder { proof: None, choices: (pairs.len() + sources.len()) as u64, txns }
+            }
+        }
+    }
+
+    /// The transactions around a closed path, with the operations behind each edge.
+    fn edges(&self, cycle: &[Labelled], csp: Option<&Csp>) -> Vec<CycleEdge> {
+        let analysis = self.polygraph.analysis;
+        let mut edges: Vec<CycleEdge> = Vec::new();
+        let mut sessions: Option<(u32, u32)> = None;
+        let mut ended: Option<u32> = None;
+        let known = |from: u32, to: u32, step: Step| -> Vec<CycleEdge> {
+            let steps: [CycleStep; 1] = [(from, to, step)];
+            analysis.explain(&steps)
+        };
+        // A path may begin on the line of time; then what led there comes last.
+        let first = cycle.iter().position(|&(from, ..)| !matches!(self.polygraph.space.node(from), Node::Time(_)));
+        let turned = cycle.iter().cycle().skip(first.unwrap_or(0)).take(cycle.len());
+        for &(from, to, label) in turned {
+            let (from, to) = match (self.polygraph.space.node(from), self.polygraph.space.node(to)) {
+                (Node::Plain(txn), Node::Time(_)) => {
+                    ended = Some(txn);
+                    continue;
+                }
+                (Node::Time(_), Node::Plain(txn) | Node::Arrived(txn)) => {
+                    if let Some(before) = ended.take() {
+                        edges.extend(known(before, txn, Step::RealTime));
+                    }
+                    continue;
+                }
+                (Node::Plain(a) | Node::Arrived(a), Node::Plain(b) | Node::Arrived(b)) if a != b => (a, b),
+                _ => continue,
+            };
+            if label == Label::Known(Edge::Session) {
+                sessions = Some((sessions.map_or(from, |(start, _)| start), to));
+                continue;
+            }
+            if let Some((start, end)) = sessions.take() {
+                edges.extend(known(start, end, Step::Known(Edge::Session)));
+            }
+            match label {
+                Label::Known(kind) => edges.extend(known(from, to, Step::Known(kind))),
+                Label::Inside => {}
+                Label::Order(a, b) => edges.push(self.ordered(from, to, a, b, false)),
+                Label::Chosen(at) => edges.extend(csp.map(|csp| self.chosen(csp, at as usize, from, to))),
+            }
+        }
+        if let Some((start, end)) = sessions.take() {
+            match edges.first_mut() {
+                Some(next) if next.taken == Relation::So && next.from == end => {
+                    let to = next.to;
+                    *next = known(start, to, Step::Known(Edge::Session)).remove(0);
+                }
+                _ => edges.extend(known(start, end, Step::Known(Edge::Session))),
+            }
+        }
+        edges
+    }
+
+    fn op_of(&self, version: u32) -> u32 {
+        let attribution = &self.polygraph.analysis.attribution;
+        attribution.place_of(version).map_or(NONE, |place| attribution.op[place as usize])
+    }
+
+    /// The edge from the end of a chain, or a reader of it, to the head of another.
+    fn ordered(&self, from: u32, to: u32, a: u32, b: u32, assumed: bool) -> CycleEdge {
+        let analysis = self.polygraph.analysis;
+        let (last, first) = (self.polygraph.chains[a as usize].last, self.polygraph.chains[b as usize].first);
+        let key = analysis.attribution.key_of(first);
+        let evidence = if analysis.attribution.writer(last) == from {
+            Evidence { relation: Relation::Ww, key, from_op: self.op_of(last), to_op: self.op_of(first), seen_op: NONE }
+        } else {
+            let mut rows = analysis.history.ops_of(from);
+            let read = rows.find(|&row| self.polygraph.by_op.read_of[row] == last);
+            let from_op = read.map_or(NONE, |row| row as u32);
+            Evidence { relation: Relation::Rw, key, from_op, to_op: self.op_of(first), seen_op: self.op_of(last) }
+        };
+        CycleEdge { from, to, taken: evidence.relation, reasons: vec![evidence], assumed }
+    }
+
+    /// An edge that a choice brings.
+    fn chosen(&self, csp: &Csp, at: usize, from: u32, to: u32) -> CycleEdge {
+        let (choice, alternative) = csp.edges[at].when[0];
+        match csp.choices[choice as usize] {
+            Choice::Source(place) => {
+                let selector = &self.selectors.all[place as usize];
+                let version = selector.candidates[alternative as usize];
+                let (key, read) = (selector.key, selector.op);
+                let evidence = if to == selector.reader {
+                    let from_op = self.op_of(version);
+                    Evidence { relation: Relation::Wr, key, from_op, to_op: read, seen_op: NONE }
+                } else {
+                    let to_op = self.written_by(to, key);
+                    Evidence { relation: Relation::Rw, key, from_op: read, to_op, seen_op: self.op_of(version) }
+                };
+                CycleEdge { from, to, taken: evidence.relation, reasons: vec![evidence], assumed: true }
+            }
+            Choice::Order(a, b) if alternative == 0 => self.ordered(from, to, a, b, true),
+            Choice::Order(a, b) => self.ordered(from, to, b, a, true),
+            // Only session order hangs on nothing but an effect.
+            Choice::Effect(_) => {
+                let step = (from, to, Step::Known(Edge::Session));
+                self.polygraph.analysis.explain(&[step]).remove(0)
+            }
+        }
+    }
+
+    fn written_by(&self, txn: u32, key: u32) -> u32 {
+        let analysis = self.polygraph.analysis;
+        let installed = |&row: &usize| analysis.history.ops.key[row] == key && self.polygraph.by_op.installs[row];
+        analysis.history.ops_of(txn).find(installed).map_or(NONE, |row| row as u32)
+    }
+
+    fn assumption(&self, csp: &Csp, (choice, alternative): Alternative) -> Assumption {
+        match csp.choices[choice as usize] {
+            Choice::Order(a, b) => {
+                let (first, second) = if alternative == 0 { (a, b) } else { (b, a) };
+                let (last, head) = (self.polygraph.chains[first as usize].last, self.polygraph.chains[second as usize].first);
+                Assumption::Before { first_op: self.op_of(last), second_op: self.op_of(head) }
+            }
+            Choice::Source(place) => {
+                let selector = &self.selectors.all[place as usize];
+                let version = selector.candidates[alternative as usize];
+                Assumption::Source { read_op: selector.op, written_op: self.op_of(version) }
+            }
+            Choice::Effect(_) => unreachable!("effects follow from what was read"),
+        }
+    }
+}
+
+/// A proof, how many choices it makes, and what of pruning its cycles use.
+struct Drawn {
+    proof: Proof,
+    choices: u64,
+    decided: Vec<Pair>,
+}
+
+/// A problem over what was known before some round.
+struct Round<'e, 'p, 'a> {
+    explainer: &'e Explainer<'p, 'a>,
+    before_round: u8,
+    orders: &'e [Orders],
+}
+
+impl Round<'_, '_, '_> {
+    fn draw(&self, pairs: &[Pair], sources: &[usize]) -> Option<Drawn> {
+        let Explainer { polygraph, selectors, .. } = *self.explainer;
+        let open = pairs.iter().copied().filter(|&(a, b)| {
+            let group = polygraph.groups.partition_point(|group| group.chains.end <= a);
+            self.orders[group].get(a, b).is_none()
+        });
+        let mut csp = Csp::of(polygraph, selectors, self.orders, open);
+        let wanted: Vec<u32> = (0..csp.choices.len() as u32)
+            .filter(|&choice| match csp.choices[choice as usize] {
+                Choice::Source(place) => sources.contains(&(place as usize)),
+                Choice::Order(..) | Choice::Effect(_) => true,
+            })
+            .collect();
+        let asked: FxHashSet<u32> = wanted.iter().copied().collect();
+        csp.edges.retain(|guarded| guarded.when.iter().all(|(choice, _)| asked.contains(choice)));
+        let (words, base, edges) = self.matrix(&csp)?;
+        let tree = Small::new(&csp, words, base, edges).lay_open(wanted)?;
+        let mut drawing =
+            Drawing { round: self, csp: &csp, paths: Paths::new(polygraph, self.orders), decided: Vec::new(), choices: FxHashSet::default() };
+        let (proof, _) = drawing.draw(&tree, &mut Vec::new())?;
+        Some(Drawn { proof, choices: drawing.choices.len() as u64, decided: drawing.decided })
+    }
+
+    /// Who reaches whom among the nodes of the edges, and the edges between these.
+    #[allow(clippy::type_complexity)]
+    fn matrix(&self, csp: &Csp) -> Option<(usize, Vec<u64>, Vec<(usize, usize)>)> {
+        let polygraph = self.explainer.polygraph;
+        let mut column: FxHashMap<u32, usize> = FxHashMap::default();
+        for guarded in &csp.edges {
+            for node in [guarded.edge.0, guarded.edge.1] {
+                let next = column.len();
+                column.entry(node).or_insert(next);
+            }
+        }
+        let words = column.len().div_ceil(64).max(1);
+        let derived = derived_edges(polygraph, self.orders, &vec![0; polygraph.known.len()]);
+        let order = topological(&polygraph.known, &derived)?;
+        let mut rows = vec![0u64; polygraph.known.len() * words];
+        for &node in order.iter().rev() {
+            let mut row = vec![0u64; words];
+            for &to in polygraph.known.out(node).iter().chain(derived.out(node)) {
+                row.iter_mut().zip(&rows[to as usize * words..]).for_each(|(mine, theirs)| *mine |= theirs);
+            }
+            if let Some(&at) = column.get(&node) {
+                row[at / 64] |= 1 << (at % 64);
+            }
+            rows[node as usize * words..][..words].copy_from_slice(&row);
+        }
+        let mut base = vec![0u64; column.len() * words];
+        for (&node, &at) in &column {
+            base[at * words..][..words].copy_from_slice(&rows[node as usize * words..][..words]);
+        }
+        let edges = csp.edges.iter().map(|guarded| (column[&guarded.edge.0], column[&guarded.edge.1])).collect();
+        Some((words, base, edges))
+    }
+}
+
+struct Drawing<'r, 'e, 'p, 'a> {
+    round: &'r Round<'e, 'p, 'a>,
+    csp: &'r Csp,
+    paths: Paths<'r, 'a>,
+    decided: Vec<Pair>,
+    choices: FxHashSet<u32>,
+}
+
+impl Drawing<'_, '_, '_, '_> {
+    /// The proof of a tree, and the picks that it uses. A choice that some branch does not use is not shown.
+    fn draw(&mut self, tree: &Tree, picks: &mut Vec<Alternative>) -> Option<(Proof, FxHashSet<Alternative>)> {
+        match tree {
+            Tree::Closed { edge } => self.cycle(*edge, picks),
+            Tree::Cases { choice, branches } => {
+                let mut cases = Vec::new();
+                let mut used = FxHashSet::default();
+                for (alternative, below) in branches {
+                    let pick = (*choice, *alternative);
+                    picks.push(pick);
+                    let drawn = self.draw(below, picks);
+                    picks.pop();
+                    let (proof, mut needs) = drawn?;
+                    if !needs.remove(&pick) {
+                        return Some((proof, needs));
+                    }
+                    used.extend(needs);
+                    cases.push(Case { assumption: self.round.explainer.assumption(self.csp, pick), proof });
+                }
+                self.choices.insert(*choice);
+                Some((Proof::Cases(cases), used))
+            }
+        }
+    }
+
+    fn cycle(&mut self, closing: usize, picks: &[Alternative]) -> Option<(Proof, FxHashSet<Alternative>)> {
+        let effect = |choice: u32| matches!(self.csp.choices[choice as usize], Choice::Effect(_));
+        let taken: FxHashSet<u32> = self
+            .csp
+            .excluded
+            .iter()
+            .filter(|(chosen, (_, excluded))| *excluded == 0 && picks.contains(chosen))
+            .map(|&(_, (effect, _))| effect)
+            .collect();
+        let holds = |picked: &Alternative| picks.contains(picked) || (picked.1 == 1 && taken.contains(&picked.0));
+        let mut extra = Extra::default();
+        for (at, guarded) in self.csp.edges.iter().enumerate() {
+            if guarded.when.iter().all(holds) {
+                extra.entry(guarded.edge.0).or_default().push((guarded.edge.1, Label::Chosen(at as u32)));
+            }
+        }
+        let (from, to) = self.csp.edges[closing].edge;
+        let (_, mut steps) = self.paths.path(to, |node| node == from, self.round.before_round, &extra)?;
+        steps.insert(0, (from, to, Label::Chosen(closing as u32)));
+        let mut used = FxHashSet::default();
+        for &(_, _, label) in &steps {
+            if let Label::Chosen(at) = label {
+                used.extend(self.csp.edges[at as usize].when.iter().filter(|&&(choice, _)| !effect(choice)));
+            }
+        }
+        self.decided.extend(self.round.explainer.decided(&steps));
+        Some((Proof::Cycle(self.round.explainer.edges(&steps, Some(self.csp))), used))
+    }
+}

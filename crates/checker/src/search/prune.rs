@@ -1,0 +1,117 @@
+//! Pruning: a choice that would close a cycle is no choice.
+//!
+//! Each round labels the known graph with who reaches whom, and looks at every open pair of chains. Where one order
+//! would close a cycle the other one is known, and its edges join the graph of the next round, until a round finds nothing.
+
+use super::net::{Net, topological};
+use super::orders::{Orders, ROUND_MAX};
+use super::polygraph::Polygraph;
+use super::reach::{Plan, Window};
+use crate::parallel;
+
+/// The state after pruning.
+pub struct Pruned {
+    /// What is decided, by group.
+    pub orders: Vec<Orders>,
+    /// The edges of what is decided.
+    pub derived: Net,
+    /// The nodes in an order that follows everything known; `None` if that has a cycle.
+    pub order: Option<Vec<u32>>,
+    /// How many pairs are still open.
+    pub open: u64,
+}
+
+/// Prunes until nothing changes. `fixed` says of a chain that nothing may be concluded about it.
+pub fn prune(polygraph: &Polygraph<'_>, fixed: &(dyn Fn(u32) -> bool + Sync)) -> Pruned {
+    let mut orders: Vec<Orders> = polygraph.groups.iter().map(Orders::new).collect();
+    let mut rank: Vec<u64> = vec![0; polygraph.known.len()];
+    let mut cover = None;
+    let mut round = 0;
+    loop {
+        let derived = derived_edges(polygraph, &orders, &rank);
+        let Some(order) = topological(&polygraph.known, &derived) else {
+            return Pruned { open: open_pairs(&orders), orders, derived, order: None };
+        };
+        for (at, &node) in order.iter().enumerate() {
+            rank[node as usize] = at as u64 + 1;
+        }
+        if round == ROUND_MAX {
+            return Pruned { open: open_pairs(&orders), orders, derived, order: Some(order) };
+        }
+        round += 1;
+        let threads = polygraph.analysis.options.threads;
+        let found = {
+            let cover = cover.get_or_insert_with(|| polygraph.cover(&order));
+            let plan = Plan::new(&polygraph.known, &derived, cover, &order, threads);
+            let windows = plan.windows();
+            windows.map(|window| pass(polygraph, &mut orders, &window, fixed, round, threads)).sum::<u64>()
+        };
+        if found == 0 {
+            return Pruned { open: open_pairs(&orders), orders, derived, order: Some(order) };
+        }
+    }
+}
+
+fn open_pairs(orders: &[Orders]) -> u64 {
+    orders.iter().map(|orders| orders.open().count() as u64).sum()
+}
+
+/// The edges of everything decided; `rank` is the place of each node in an order that follows it.
+pub fn derived_edges(polygraph: &Polygraph<'_>, orders: &[Orders], rank: &[u64]) -> Net {
+    let mut edges = Vec::new();
+    for group in orders {
+        let place = |chain: u32| {
+            let head = polygraph.head(chain);
+            if head == crate::attribution::INITIAL { 0 } else { rank[polygraph.commit(head) as usize] }
+        };
+        group.edges(polygraph, place, &mut |edge| edges.push(edge));
+    }
+    Net::of(polygraph.known.len(), &edges)
+}
+
+fn pass(
+    polygraph: &Polygraph<'_>,
+    orders: &mut [Orders],
+    window: &Window<'_>,
+    fixed: &(dyn Fn(u32) -> bool + Sync),
+    round: u8,
+    threads: usize,
+) -> u64 {
+    let share = orders.len().div_ceil(threads).max(1);
+    let jobs = orders.chunks_mut(share).map(|part| {
+        move || part.iter_mut().map(|group| pass_group(polygraph, group, window, fixed, round)).sum::<u64>()
+    });
+    parallel::run(jobs.collect()).into_iter().sum()
+}
+
+fn pass_group(
+    polygraph: &Polygraph<'_>,
+    group: &mut Orders,
+    window: &Window<'_>,
+    fixed: &(dyn Fn(u32) -> bool + Sync),
+    round: u8,
+) -> u64 {
+    let closes = |a: u32, b: u32| {
+        let mut cycle = false;
+        polygraph.edges(a, b, |(from, to)| {
+            cycle = window.reaches(to, from);
+            !cycle
+        });
+        cycle
+    };
+    let forced: Vec<(u32, u32)> = group
+        .open()
+        .filter(|&(a, b)| !fixed(a) && !fixed(b))
+        .filter_map(|(a, b)| {
+            if closes(a, b) {
+                Some((b, a))
+            } else {
+                closes(b, a).then_some((a, b))
+            }
+        })
+        .collect();
+    for &(a, b) in &forced {
+        group.set(a, b, round);
+    }
+    forced.len() as u64
+}
