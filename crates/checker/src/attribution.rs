@@ -137,6 +137,8 @@ struct Access {
     read: Value,
     /// What was written, or [`Value::MISSING`].
     wrote: Value,
+    /// What was not there when a compare-and-set failed that says no more, or [`Value::MISSING`].
+    refused: Value,
 }
 
 /// What one key gave.
@@ -144,11 +146,12 @@ struct Access {
 struct Found {
     faults: Vec<Fault>,
     ambiguous: Vec<u32>,
+    blind_failures: Vec<u32>,
 }
 
 /// Attributes every read of a register history. With `judge_aborted` those of aborted transactions too.
 pub fn attribute(history: &History, judge_aborted: bool, threads: usize) -> Attribution {
-    let (key_start, accesses, blind_failures) = by_key(history);
+    let (key_start, accesses) = by_key(history);
     let keys = history.keys.len() as u32;
     let count = accesses.len();
     let mut read_of = vec![NONE; count];
@@ -195,8 +198,10 @@ pub fn attribute(history: &History, judge_aborted: bool, threads: usize) -> Attr
 
     let mut faults: Vec<Fault> = found.iter_mut().flat_map(|f| std::mem::take(&mut f.faults)).collect();
     faults.sort_by_key(|fault| fault.read_op);
-    let mut ambiguous: Vec<u32> = found.into_iter().flat_map(|f| f.ambiguous).collect();
+    let mut ambiguous: Vec<u32> = found.iter_mut().flat_map(|f| std::mem::take(&mut f.ambiguous)).collect();
     ambiguous.sort_unstable();
+    let mut blind_failures: Vec<u32> = found.into_iter().flat_map(|f| f.blind_failures).collect();
+    blind_failures.sort_unstable();
     Attribution {
         key_start,
         op: accesses.iter().map(|a| a.op).collect(),
@@ -211,7 +216,7 @@ pub fn attribute(history: &History, judge_aborted: bool, threads: usize) -> Attr
 }
 
 /// Counting sort of the operations by key, stable in file order.
-fn by_key(history: &History) -> (Vec<u32>, Vec<Access>, Vec<u32>) {
+fn by_key(history: &History) -> (Vec<u32>, Vec<Access>) {
     let mut start = vec![0u32; history.keys.len() + 1];
     for &key in &history.ops.key {
         if key != NO_KEY {
@@ -223,9 +228,8 @@ fn by_key(history: &History) -> (Vec<u32>, Vec<Access>, Vec<u32>) {
     }
     let total = *start.last().expect("one more than the keys") as usize;
     let mut next = start.clone();
-    let blank = Access { op: 0, txn: 0, read: Value::MISSING, wrote: Value::MISSING };
+    let blank = Access { op: 0, txn: 0, read: Value::MISSING, wrote: Value::MISSING, refused: Value::MISSING };
     let mut accesses = vec![blank; total];
-    let mut blind_failures = Vec::new();
     for txn in 0..history.len() as u32 {
         for row in history.ops_of(txn) {
             let op = row as u32;
@@ -233,21 +237,20 @@ fn by_key(history: &History) -> (Vec<u32>, Vec<Access>, Vec<u32>) {
                 Op::Read(key, value) => (key, value, Value::MISSING),
                 Op::Write(key, value) => (key, Value::MISSING, value),
                 Op::Cas(key, cas) if cas.applied => (key, cas.expected, cas.new),
-                Op::Cas(key, cas) => {
-                    if cas.current == Value::MISSING {
-                        blind_failures.push(op);
-                    }
-                    (key, cas.current, Value::MISSING)
-                }
+                Op::Cas(key, cas) => (key, cas.current, Value::MISSING),
                 Op::Append(key, _) => (key, Value::MISSING, Value::MISSING),
                 Op::Scan(_) | Op::Sql(_) => continue,
             };
+            let refused = match history.op(row) {
+                Op::Cas(_, cas) if !cas.applied && cas.current == Value::MISSING => cas.expected,
+                _ => Value::MISSING,
+            };
             let slot = &mut next[key as usize];
-            accesses[*slot as usize] = Access { op, txn, read, wrote };
+            accesses[*slot as usize] = Access { op, txn, read, wrote, refused };
             *slot += 1;
         }
     }
-    (start, accesses, blind_failures)
+    (start, accesses)
 }
 
 /// Key numbers that cut the operations into about equal shares.
@@ -371,6 +374,19 @@ impl Settle<'_> {
                 if outside {
                     before = Some(access);
                 }
+            }
+            match own {
+                _ if access.refused == Value::MISSING => {}
+                // It failed although its own write had just put the expected value there.
+                Some(own) if own.wrote == access.refused => self.found.faults.push(Fault {
+                    kind: ReadFault::NotMyOwnWrite,
+                    reader: access.txn,
+                    read_op: access.op,
+                    other_op: own.op,
+                    other: access.txn,
+                }),
+                Some(_) => {}
+                None => self.found.blind_failures.push(access.op),
             }
             if access.wrote != Value::MISSING {
                 own = Some(access);

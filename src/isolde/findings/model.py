@@ -39,12 +39,13 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Supposition:
-    """What a case assumes: ``first`` wrote ``key`` before ``second`` did (``before``), or ``first`` read ``key`` as ``second``
-    left it, where ``None`` is the initial value (``source``)."""
+    """What a case assumes: ``first`` wrote ``key`` before ``second`` did (``before``), or ``first`` read ``key``, in its operation
+    ``index``, as ``second`` left it, where ``None`` is the initial value (``source``)."""
 
     kind: Literal["before", "source"]
     key: Key
     first: TxnId
+    index: int
     second: TxnId | None
     sentence: str
 

@@ -157,18 +157,17 @@ impl<'c> Small<'c> {
         0..self.csp.alternatives[choice as usize] - u32::from(self.hangs_on[choice as usize].is_some())
     }
 
-    /// The edges that a pick would bring.
-    fn brings<'s>(&'s self, state: &'s State, (choice, alternative): Alternative) -> impl Iterator<Item = usize> + 's {
-        self.edges_of[choice as usize].iter().copied().filter(move |&at| {
-            self.csp.edges[at].when.iter().all(|&(other, wanted)| {
-                if other == choice { wanted == alternative } else { self.holds(state, (other, wanted), (choice, alternative)) }
-            })
-        })
-    }
-
-    /// Whether an alternative is picked, or follows from the one that is about to be.
-    fn holds(&self, state: &State, wanted: Alternative, picking: Alternative) -> bool {
-        state.picks[wanted.0 as usize] == Some(wanted.1) || self.implied(picking).any(|effect| (effect, 1) == wanted)
+    /// The edges that a pick would bring, with what it implies.
+    fn brings(&self, state: &State, alternative: Alternative) -> Vec<usize> {
+        let mut new = vec![alternative];
+        new.extend(self.implied(alternative).filter(|&e| state.picks[e as usize] != Some(1)).map(|effect| (effect, 1)));
+        let holds = |wanted: &Alternative| state.picks[wanted.0 as usize] == Some(wanted.1) || new.contains(wanted);
+        let mut edges: Vec<usize> =
+            new.iter().flat_map(|&(choice, _)| self.edges_of[choice as usize].iter().copied()).collect();
+        edges.retain(|&at| self.csp.edges[at].when.iter().all(holds));
+        edges.sort_unstable();
+        edges.dedup();
+        edges
     }
 
     /// The effects that an alternative needs.
@@ -184,7 +183,7 @@ impl<'c> Small<'c> {
         }
         // Several edges may close a cycle only together.
         let mut closing = None;
-        let edges: Vec<usize> = self.brings(state, alternative).collect();
+        let edges = self.brings(state, alternative);
         let closes = |reach: &[u64], at: usize| {
             let (from, to) = self.edges[at];
             reach[to * self.words + from / 64] >> (from % 64) & 1 == 1
@@ -215,7 +214,7 @@ impl<'c> Small<'c> {
     }
 
     fn pick(&self, state: &mut State, alternative: Alternative) {
-        let edges: Vec<usize> = self.brings(state, alternative).collect();
+        let edges = self.brings(state, alternative);
         state.picks[alternative.0 as usize] = Some(alternative.1);
         let effects: Vec<u32> = self.implied(alternative).collect();
         for effect in effects {

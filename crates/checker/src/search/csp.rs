@@ -23,12 +23,25 @@ pub enum Choice {
     Effect(u32),
 }
 
+/// What an edge of the problem says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Meaning {
+    /// The first chain comes before the second.
+    Order(u32, u32),
+    /// The read of a selector, by its place, saw this version.
+    Source(u32, u32),
+    /// Session order.
+    Session,
+}
+
 /// An edge that is there when all its conditions hold.
 #[derive(Clone, Debug)]
 pub struct Guarded {
     /// The edge.
     pub edge: NodeEdge,
-    /// The conditions, at most three.
+    /// Why it is there then.
+    pub meaning: Meaning,
+    /// The conditions, a few.
     pub when: Vec<Alternative>,
 }
 
@@ -64,17 +77,26 @@ impl Csp {
             selectors.maybe.iter().map(|&txn| (txn, csp.add(Choice::Effect(txn), 2))).collect();
         let took_effect = |txn: u32| effects.get(&txn).map(|&choice| (choice, 1));
         let mut order_choice: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        let ordered = |csp: &mut Csp, first: u32, second: u32, chosen: Option<Alternative>| {
+            let when: Vec<Alternative> = chosen
+                .into_iter()
+                .chain(took_effect(polygraph.head(first)))
+                .chain(took_effect(polygraph.head(second)))
+                .collect();
+            polygraph.edges(first, second, |edge| {
+                csp.edges.push(Guarded { edge, meaning: Meaning::Order(first, second), when: when.clone() });
+                true
+            });
+        };
         for (a, b) in pairs {
             let choice = csp.add(Choice::Order(a, b), 2);
             order_choice.insert((a, b), choice);
-            for (alternative, first, second) in [(0, a, b), (1, b, a)] {
-                let tail = polygraph.analysis.attribution.writer(polygraph.chains[first as usize].last);
-                polygraph.edges(first, second, |edge| {
-                    let mut when = vec![(choice, alternative)];
-                    when.extend(took_effect(tail));
-                    csp.edges.push(Guarded { edge, when });
-                    true
-                });
+            ordered(&mut csp, a, b, Some((choice, 0)));
+            ordered(&mut csp, b, a, Some((choice, 1)));
+        }
+        for group in polygraph.groups.iter().filter(|_| !effects.is_empty()) {
+            for chain in group.chains.clone().filter(|&chain| !polygraph.certain[chain as usize]) {
+                ordered(&mut csp, group.chains.start, chain, None);
             }
         }
         if polygraph.analysis.options.session_order {
@@ -92,17 +114,19 @@ impl Csp {
             }
             for (alternative, &version) in selector.candidates.iter().enumerate() {
                 let chosen = (choice, alternative as u32);
+                let meaning = Meaning::Source(place as u32, version);
                 let writer = polygraph.analysis.attribution.writer(version);
                 let from = polygraph.snapshot(selector.reader);
                 if writer != INITIAL {
-                    csp.edges.push(Guarded { edge: (polygraph.commit(writer), from), when: vec![chosen] });
+                    csp.edges.push(Guarded { edge: (polygraph.commit(writer), from), meaning, when: vec![chosen] });
                     if let Some((effect, _)) = took_effect(writer) {
                         csp.excluded.push((chosen, (effect, 0)));
                     }
                 }
-                let mut overwritten = |txn: u32, when: Vec<Alternative>| {
+                let mut overwritten = |txn: u32, mut when: Vec<Alternative>| {
                     if txn != selector.reader {
-                        csp.edges.push(Guarded { edge: (from, polygraph.commit(txn)), when });
+                        when.extend(took_effect(txn));
+                        csp.edges.push(Guarded { edge: (from, polygraph.commit(txn)), meaning, when });
                     }
                 };
                 let end = polygraph.ends[version as usize];
@@ -146,7 +170,8 @@ fn session_edges(polygraph: &Polygraph<'_>, effects: &FxHashMap<u32, u32>, csp: 
             let when: Vec<Alternative> =
                 [earlier, txn].iter().filter_map(|txn| effects.get(txn)).map(|&effect| (effect, 1)).collect();
             if !when.is_empty() {
-                csp.edges.push(Guarded { edge: (polygraph.commit(earlier), polygraph.snapshot(txn)), when });
+                let edge = (polygraph.commit(earlier), polygraph.snapshot(txn));
+                csp.edges.push(Guarded { edge, meaning: Meaning::Session, when });
             }
         }
         if counts {

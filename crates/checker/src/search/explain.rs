@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::cases::{Small, Tree};
-use super::csp::{Alternative, Choice, Csp};
+use super::csp::{Alternative, Choice, Csp, Meaning};
 use super::net::topological;
 use super::orders::{Orders, ROUND_MAX};
 use super::paths::{Extra, Label, Labelled, Paths};
@@ -74,14 +74,29 @@ impl Explainer<'_, '_> {
 
     /// The pairs on a path that pruning decided.
     fn decided(&self, path: &[Labelled]) -> Vec<Pair> {
-        let decided = |label: Label| match label {
-            Label::Order(a, b) => {
-                let round = self.paths().group(a).get(a, b).map_or(0, |(_, round)| round);
-                (round > 0).then_some((a.min(b), a.max(b)))
-            }
+        let pairs = path.iter().filter_map(|&(_, _, label)| match label {
+            Label::Order(a, b) => Some((a, b)),
             Label::Known(_) | Label::Inside | Label::Chosen(_) => None,
-        };
-        path.iter().filter_map(|&(_, _, label)| decided(label)).collect()
+        });
+        pairs.filter_map(|(a, b)| self.decided_pair(a, b)).collect()
+    }
+
+    fn decided_pair(&self, a: u32, b: u32) -> Option<Pair> {
+        let round = self.paths().group(a).get(a, b).map_or(0, |(_, round)| round);
+        (round > 0).then_some((a.min(b), a.max(b)))
+    }
+
+    /// The pair whose order makes a read of a chosen version come before an overwrite, if pruning decided it.
+    fn decided_behind(&self, csp: &Csp, at: usize) -> Option<Pair> {
+        let Meaning::Source(_, version) = csp.edges[at].meaning else { return None };
+        let end = Some(self.polygraph.ends[version as usize]).filter(|&end| end != NONE)?;
+        let target = csp.edges[at].edge.1;
+        let others = self.paths().group(end).chains().filter(|&other| other != end);
+        let mut behind = others.filter(|&other| {
+            let head = self.polygraph.head(other);
+            head != INITIAL && self.polygraph.commit(head) == target
+        });
+        behind.next().and_then(|other| self.decided_pair(end, other))
     }
 
     /// A cheap cycle of what is known and decided.
@@ -189,6 +204,9 @@ impl Explainer<'_, '_> {
         for &(from, to, label) in turned {
             let (from, to) = match (self.polygraph.space.node(from), self.polygraph.space.node(to)) {
                 (Node::Plain(txn), Node::Time(_)) => {
+                    if let Some((start, end)) = sessions.take() {
+                        edges.extend(known(start, end, Step::Known(Edge::Session)));
+                    }
                     ended = Some(txn);
                     continue;
                 }
@@ -212,7 +230,7 @@ impl Explainer<'_, '_> {
                 Label::Known(kind) => edges.extend(known(from, to, Step::Known(kind))),
                 Label::Inside => {}
                 Label::Order(a, b) => edges.push(self.ordered(from, to, a, b, false)),
-                Label::Chosen(at) => edges.extend(csp.map(|csp| self.chosen(csp, at as usize, from, to))),
+                Label::Chosen(at) => edges.extend(csp.map(|csp| self.chosen(csp.edges[at as usize].meaning, from, to))),
             }
         }
         if let Some((start, end)) = sessions.take() {
@@ -249,12 +267,10 @@ impl Explainer<'_, '_> {
     }
 
     /// An edge that a choice brings.
-    fn chosen(&self, csp: &Csp, at: usize, from: u32, to: u32) -> CycleEdge {
-        let (choice, alternative) = csp.edges[at].when[0];
-        match csp.choices[choice as usize] {
-            Choice::Source(place) => {
+    fn chosen(&self, meaning: Meaning, from: u32, to: u32) -> CycleEdge {
+        match meaning {
+            Meaning::Source(place, version) => {
                 let selector = &self.selectors.all[place as usize];
-                let version = selector.candidates[alternative as usize];
                 let (key, read) = (selector.key, selector.op);
                 let evidence = if to == selector.reader {
                     let from_op = self.op_of(version);
@@ -265,13 +281,8 @@ impl Explainer<'_, '_> {
                 };
                 CycleEdge { from, to, taken: evidence.relation, reasons: vec![evidence], assumed: true }
             }
-            Choice::Order(a, b) if alternative == 0 => self.ordered(from, to, a, b, true),
-            Choice::Order(a, b) => self.ordered(from, to, b, a, true),
-            // Only session order hangs on nothing but an effect.
-            Choice::Effect(_) => {
-                let step = (from, to, Step::Known(Edge::Session));
-                self.polygraph.analysis.explain(&[step]).remove(0)
-            }
+            Meaning::Order(a, b) => self.ordered(from, to, a, b, true),
+            Meaning::Session => self.polygraph.analysis.explain(&[(from, to, Step::Known(Edge::Session))]).remove(0),
         }
     }
 
@@ -405,15 +416,14 @@ impl Drawing<'_, '_, '_, '_> {
     }
 
     fn cycle(&mut self, closing: usize, picks: &[Alternative]) -> Option<(Proof, FxHashSet<Alternative>)> {
-        let effect = |choice: u32| matches!(self.csp.choices[choice as usize], Choice::Effect(_));
-        let taken: FxHashSet<u32> = self
-            .csp
-            .excluded
-            .iter()
-            .filter(|(chosen, (_, excluded))| *excluded == 0 && picks.contains(chosen))
-            .map(|&(_, (effect, _))| effect)
-            .collect();
-        let holds = |picked: &Alternative| picks.contains(picked) || (picked.1 == 1 && taken.contains(&picked.0));
+        // An effect stands for the first pick that needs it.
+        let mut because: FxHashMap<u32, Alternative> = FxHashMap::default();
+        for (chosen, (effect, excluded)) in &self.csp.excluded {
+            if *excluded == 0 && picks.contains(chosen) {
+                because.entry(*effect).or_insert(*chosen);
+            }
+        }
+        let holds = |picked: &Alternative| picks.contains(picked) || (picked.1 == 1 && because.contains_key(&picked.0));
         let mut extra = Extra::default();
         for (at, guarded) in self.csp.edges.iter().enumerate() {
             if guarded.when.iter().all(holds) {
@@ -426,7 +436,9 @@ impl Drawing<'_, '_, '_, '_> {
         let mut used = FxHashSet::default();
         for &(_, _, label) in &steps {
             if let Label::Chosen(at) = label {
-                used.extend(self.csp.edges[at as usize].when.iter().filter(|&&(choice, _)| !effect(choice)));
+                let when = self.csp.edges[at as usize].when.iter();
+                used.extend(when.map(|picked| because.get(&picked.0).copied().unwrap_or(*picked)));
+                self.decided.extend(self.round.explainer.decided_behind(self.csp, at as usize));
             }
         }
         self.decided.extend(self.round.explainer.decided(&steps));

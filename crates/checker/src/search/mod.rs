@@ -55,7 +55,7 @@ impl Analysis {
         if guess.complete {
             return Decision::Satisfied(Some(self.explained(&polygraph, &guess.order, &[])));
         }
-        let pruned = prune(&polygraph, &|chain| selectors.is_maybe(polygraph.head(chain)));
+        let pruned = prune(&polygraph);
         let explainer = Explainer { polygraph: &polygraph, selectors: &selectors, pruned: &pruned };
         let Some(order) = &pruned.order else {
             return Decision::Violated(vec![explainer.contradiction()]);
@@ -149,7 +149,7 @@ impl Analysis {
             let mut choice_of: FxHashMap<u32, u32> = FxHashMap::default();
             let mut choices = Vec::new();
             for at in edges {
-                let Guarded { edge, when } = &csp.edges[at];
+                let Guarded { edge, meaning, when } = &csp.edges[at];
                 let when = when.iter().map(|&(choice, alternative)| {
                     let here = *choice_of.entry(choice).or_insert_with(|| {
                         choices.push(choice);
@@ -160,7 +160,7 @@ impl Analysis {
                     (here, alternative)
                 });
                 let when = when.collect();
-                part.edges.push(Guarded { edge: (local[&edge.0], local[&edge.1]), when });
+                part.edges.push(Guarded { edge: (local[&edge.0], local[&edge.1]), meaning: *meaning, when });
             }
             let known = || {
                 Net::build(members.len(), |visit| {

@@ -73,14 +73,15 @@ impl Orders {
             let chain = sorted[at];
             let mut row = vec![0u64; words];
             // What was found in the last round may still point against the rank.
-            for &other in sorted[..at].iter().filter(|&&other| self.precedes(chain, other)) {
+            let certain = |other: u32| polygraph.certain[other as usize];
+            for &other in sorted[..at].iter().filter(|&&other| self.precedes(chain, other) && certain(other)) {
                 polygraph.edges(chain, other, |edge| {
                     visit(edge);
                     true
                 });
             }
             for (place, &other) in sorted.iter().enumerate().skip(at + 1) {
-                if row[place / 64] >> (place % 64) & 1 == 0 && self.precedes(chain, other) {
+                if row[place / 64] >> (place % 64) & 1 == 0 && self.precedes(chain, other) && certain(other) {
                     polygraph.edges(chain, other, |edge| {
                         visit(edge);
                         true

@@ -102,7 +102,7 @@ impl<'p, 'a> Paths<'p, 'a> {
             return;
         }
         let group = self.group(chain);
-        for other in group.chains().filter(|&other| other != chain) {
+        for other in group.chains().filter(|&other| other != chain && self.polygraph.certain[other as usize]) {
             let head = self.polygraph.head(other);
             if head != INITIAL && group.get(chain, other).is_some_and(|(first, round)| first && round < before_round) {
                 let (to, wanted) = target(head);

@@ -60,6 +60,8 @@ pub struct Polygraph<'a> {
     pub ends: Vec<u32>,
     /// The chain that each version is the head of, or [`NONE`].
     pub heads: Vec<u32>,
+    /// Whether each chain is there for certain; one of a transaction that may not have taken effect is not.
+    pub certain: Vec<bool>,
 }
 
 impl<'a> Polygraph<'a> {
@@ -79,6 +81,7 @@ impl<'a> Polygraph<'a> {
             by_op: ByOp::new(&analysis.history, &analysis.attribution),
             ends: vec![NONE; versions],
             heads: vec![NONE; versions],
+            certain: Vec::new(),
             analysis,
             space,
         };
@@ -123,6 +126,7 @@ impl<'a> Polygraph<'a> {
             self.ends[chain.last as usize] = base + at as u32;
         }
         self.groups.push(Group { key, chains: base..base + chains.len() as u32 });
+        self.certain.extend(chains.iter().map(|chain| !selectors.is_maybe(attribution.writer(chain.first))));
         self.chains.append(&mut chains);
     }
 

@@ -21,8 +21,8 @@ pub struct Pruned {
     pub open: u64,
 }
 
-/// Prunes until nothing changes. `fixed` says of a chain that nothing may be concluded about it.
-pub fn prune(polygraph: &Polygraph<'_>, fixed: &(dyn Fn(u32) -> bool + Sync)) -> Pruned {
+/// Prunes until nothing changes. Nothing is concluded about chains that may not be there.
+pub fn prune(polygraph: &Polygraph<'_>) -> Pruned {
     let mut orders: Vec<Orders> = polygraph.groups.iter().map(Orders::new).collect();
     let mut rank: Vec<u64> = vec![0; polygraph.known.len()];
     let mut cover = None;
@@ -44,7 +44,7 @@ pub fn prune(polygraph: &Polygraph<'_>, fixed: &(dyn Fn(u32) -> bool + Sync)) ->
             let cover = cover.get_or_insert_with(|| polygraph.cover(&order));
             let plan = Plan::new(&polygraph.known, &derived, cover, &order, threads);
             let windows = plan.windows();
-            windows.map(|window| pass(polygraph, &mut orders, &window, fixed, round, threads)).sum::<u64>()
+            windows.map(|window| pass(polygraph, &mut orders, &window, round, threads)).sum::<u64>()
         };
         if found == 0 {
             return Pruned { open: open_pairs(&orders), orders, derived, order: Some(order) };
@@ -73,13 +73,12 @@ fn pass(
     polygraph: &Polygraph<'_>,
     orders: &mut [Orders],
     window: &Window<'_>,
-    fixed: &(dyn Fn(u32) -> bool + Sync),
     round: u8,
     threads: usize,
 ) -> u64 {
     let share = orders.len().div_ceil(threads).max(1);
     let jobs = orders.chunks_mut(share).map(|part| {
-        move || part.iter_mut().map(|group| pass_group(polygraph, group, window, fixed, round)).sum::<u64>()
+        move || part.iter_mut().map(|group| pass_group(polygraph, group, window, round)).sum::<u64>()
     });
     parallel::run(jobs.collect()).into_iter().sum()
 }
@@ -88,7 +87,6 @@ fn pass_group(
     polygraph: &Polygraph<'_>,
     group: &mut Orders,
     window: &Window<'_>,
-    fixed: &(dyn Fn(u32) -> bool + Sync),
     round: u8,
 ) -> u64 {
     let closes = |a: u32, b: u32| {
@@ -101,7 +99,7 @@ fn pass_group(
     };
     let forced: Vec<(u32, u32)> = group
         .open()
-        .filter(|&(a, b)| !fixed(a) && !fixed(b))
+        .filter(|&(a, b)| polygraph.certain[a as usize] && polygraph.certain[b as usize])
         .filter_map(|(a, b)| {
             if closes(a, b) {
                 Some((b, a))

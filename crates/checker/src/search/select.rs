@@ -66,11 +66,11 @@ impl Selectors {
                 };
                 candidates.retain(|&version| {
                     let writer = attribution.writer(version);
-                    if writer == reader || (writer != INITIAL && faulty.contains(&writer)) {
-                        return false;
-                    }
                     if writer == INITIAL || analysis.roles[writer as usize] == Role::Effective {
-                        return true;
+                        return writer != reader;
+                    }
+                    if writer == reader || faulty.contains(&writer) {
+                        return false;
                     }
                     if timed && analysis.history.txns.start[writer as usize] == isolde_history::NO_TIME {
                         selectors.left_out = Some(writer);

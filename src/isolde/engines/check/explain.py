@@ -27,7 +27,20 @@ from isolde.errors import IsoldeError
 from isolde.findings import Anomaly, Case, Circle, Link, Supposition
 from isolde.findings.model import Kind
 from isolde.formats import decode
-from isolde.history import History, Key, Operation, Transaction, TxnId, Value, observed, render_value, token, written
+from isolde.history import (
+    History,
+    Key,
+    Operation,
+    Scan,
+    Sql,
+    Transaction,
+    TxnId,
+    Value,
+    observed,
+    render_value,
+    token,
+    written,
+)
 from isolde.levels import Level
 
 _WHOLE = {
@@ -161,10 +174,11 @@ class Explainer:
                 text = f"{left} wrote {self.written(first)} before {self.name(second.txn)} wrote {self.written(second)}"
             case "source":
                 of = "the initial one" if second is None else f"that of {self.name(second.txn)}"
-                text = f"the {self.content(first)} that {left} saw was {of}"
+                seen = f"{render_value(key)}" if observed(self.op(first)) is None else self.content(first)
+                text = f"the {seen} that {left} saw was {of}"
             case _:
                 assert_never(case.assumption.kind)
-        supposed = Supposition(case.assumption.kind, key, self.transaction(first.txn).id, target, text)
+        supposed = Supposition(case.assumption.kind, key, self.transaction(first.txn).id, first.index, target, text)
         if isinstance(case.proof, Cycle):
             name, links, _ = self.named_cycle(case.proof)
             return Case(supposed, Circle(name, links))
@@ -361,10 +375,9 @@ def _summary(case: Case, *, otherwise: bool) -> str:
 
 
 def _key_of(op: Operation) -> Key:
-    pair = observed(op) or written(op)
-    if pair is None:
+    if isinstance(op, Scan | Sql):
         raise IsoldeError(f"the core named an operation without a key: {op!r}")
-    return pair[0]
+    return op.key
 
 
 def _seen(op: Operation) -> tuple[str, str]:

@@ -96,7 +96,7 @@ class _Cases:
 
     def exhaustive(self, cases: Sequence[Supposition]) -> bool:
         match cases:
-            case (Supposition("before", key, last, head), Supposition("before", other, other_last, other_head)):
+            case (Supposition("before", key, last, _, head), Supposition("before", other, other_last, _, other_head)):
                 # Of two runs of versions, each made from the one before, either one comes first as a whole.
                 return (
                     key == other
@@ -105,11 +105,12 @@ class _Cases:
                     and self.run(key, other_head, last)
                     and self.run(key, head, other_last)
                 )
-            case (Supposition("source", key, reader, _), *_):
-                if any((c.kind, c.key, c.first) != ("source", key, reader) for c in cases):
+            case (Supposition("source", key, reader, index, _), *_):
+                if any((c.kind, c.key, c.first, c.index) != ("source", key, reader, index) for c in cases):
                     return False
+                op = self.by_id[reader].ops[index]
                 named = {case.second for case in cases}
-                return all(self.possible_sources(key, self.by_id[reader], value) <= named for value in self.open_reads(key, reader))
+                return op in self.open_reads(key, reader) and self.possible_sources(key, self.by_id[reader], op) <= named
             case _:
                 return False
 
@@ -141,20 +142,23 @@ class _Cases:
                     sources.add(t.id)
         return sources
 
-    def run(self, key: Key, first: TxnId, last: TxnId) -> bool:
+    def made_from(self, key: Key, writer: TxnId) -> set[TxnId | None]:
+        """Whose version of ``key`` the first read of ``writer`` certainly saw; empty if it read none, or that is open."""
+        reads = self.open_reads(key, writer)
+        sources = self.possible_sources(key, self.by_id[writer], reads[0]) if reads else set()
+        return sources if len(sources) == 1 else set()
+
+    def run(self, key: Key, first: TxnId | None, last: TxnId | None) -> bool:
         """Whether the version of ``last`` was made from that of ``first``, over any number of others."""
-        at: TxnId | None = last
-        seen: set[TxnId] = set()
-        while at is not None and at != first and at not in seen:
+        at = last
+        seen: set[TxnId | None] = set()
+        while at != first:
+            made_from = set() if at is None or at in seen else self.made_from(key, at)
+            if not made_from:
+                return False
             seen.add(at)
-            made_from = _made_from(self.history, self.by_id[at], key)
-            makers = [
-                t.id
-                for t in self.counted
-                if made_from and key in (final := _final_writes(t)) and token(final[key]) == made_from[0]
-            ]
-            at = makers[0] if len(makers) == 1 else None
-        return at == first
+            at = made_from.pop()
+        return True
 
     def shown(self, link: Link, assumed: tuple[Supposition, ...]) -> bool:
         if not link.assumed:
@@ -163,7 +167,7 @@ class _Cases:
         sources = [s for s in assumed if s.kind == "source" and s.key == link.key]
         match link.kind:
             case "ww":
-                return any(s.first == link.source and s.second == link.target for s in before)
+                return self.overwrote(link, link.source, before)
             case "wr":
                 return any(s.first == link.target and s.second == link.source for s in sources)
             case "rw":
@@ -185,14 +189,16 @@ class _Cases:
         return found
 
     def overwrote(self, link: Link, version: TxnId | None, before: Sequence[Supposition]) -> bool:
-        if any(s.first == version and s.second == link.target for s in before):
+        """Whether the target's version of the key comes after that of ``version``."""
+        key, target = link.key, link.target
+        if any(s.first == version and s.second == target for s in before):
             return True
-        assert link.key is not None, "an overwrite is about a key"
-        initial = self.history.initial.get(link.key)
-        value = initial if version is None else _final_writes(self.by_id[version]).get(link.key)
-        return _follows(self.history, self.counted, link.key, value, self.by_id[link.target]) or (
-            version is None and link.key in _final_writes(self.by_id[link.target])
-        )
+        if key is None or key not in _final_writes(self.by_id[target]):
+            return False
+        if version is None or version in self.made_from(key, target):
+            return True
+        # What was made from the initial version comes before all that was not; prefix alone lets others come between.
+        return self.level is not Level.PREFIX and self.run(key, None, version) and not self.run(key, version, target)
 
 
 def _unexplainable(history: History, reader: Transaction) -> bool:
