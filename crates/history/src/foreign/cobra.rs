@@ -2,10 +2,12 @@
 //!
 //! A record is a letter and big-endian numbers of eight bytes:
 //!
-//!     S transaction [time]                      it starts
-//!     W write key value                         it writes; the number of the write is what later reads name
-//!     R writer write key value                  it reads what `write` of the transaction `writer` left there
-//!     C transaction [time]                      it commits
+//! ```text
+//! S transaction [time]                      it starts
+//! W write key value                         it writes; the number of the write is what later reads name
+//! R writer write key value                  it reads what `write` of the transaction `writer` left there
+//! C transaction [time]                      it commits
+//! ```
 //!
 //! Times are there in all logs of a directory or in none, which shows in the first record: the byte after it is either the next
 //! record's letter or the first of a time, and times of such a size that both look alike do not occur. Values are

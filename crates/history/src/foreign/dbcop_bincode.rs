@@ -1,9 +1,11 @@
 //! dbcop's histories in bincode 1.x: little-endian numbers of eight bytes, texts and arrays with their length before
 //! them, booleans of one byte.
 //!
-//!     id nodes variables transactions events     five numbers that describe the run
-//!     info start end                             three texts
-//!     [session [transaction [write variable value success] success]]
+//! ```text
+//! id nodes variables transactions events     five numbers that describe the run
+//! info start end                             three texts
+//! [session [transaction [write variable value success] success]]
+//! ```
 //!
 //! An event without success did not execute. 0 is the initial value.
 

@@ -13,6 +13,18 @@ use crate::line::snippet;
 
 type Step<T> = std::result::Result<T, Malformed>;
 
+/// The bytes that no token contains: blanks, brackets, quotes and comments.
+const ENDS_TOKEN: [bool; 256] = {
+    let mut ends = [false; 256];
+    let bytes = b"()[]{}\";, \t\n\x0b\x0c\r";
+    let mut at = 0;
+    while at < bytes.len() {
+        ends[bytes[at] as usize] = true;
+        at += 1;
+    }
+    ends
+};
+
 /// A cursor over EDN text.
 pub(super) struct Edn<'a> {
     text: &'a str,
@@ -161,10 +173,7 @@ impl<'a> Edn<'a> {
     /// The characters up to the next blank, bracket, quote or comment.
     fn token(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
-        let ends = |byte: u8| {
-            matches!(byte, b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'"' | b';' | b',' | b' ' | 0x09..=0x0d)
-        };
-        let end = rest.bytes().position(ends).unwrap_or(rest.len());
+        let end = rest.bytes().position(|byte| ENDS_TOKEN[byte as usize]).unwrap_or(rest.len());
         self.at += end;
         &rest[..end]
     }
@@ -275,4 +284,41 @@ fn is_number(token: &str) -> bool {
         }
     }
     matches!(rest, [] | [b'N'] | [b'M'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn only(text: &str) -> Node<'_> {
+        Edn::new(text).next().unwrap().unwrap()
+    }
+
+    #[test]
+    fn numbers_are_told_from_symbols_and_ratios() {
+        for number in ["0", "-1", "+1", "12N", "1.5", "1.", "1.5M", "1e9", "-1.5E-3"] {
+            assert!(matches!(only(number).kind, Piece::Number), "{number}");
+        }
+        for other in ["-", "+", "1/2", "0x1f", "1e", "1.5.2", "a1", "##Inf", "\\a", "\\[", "\\newline", "#{1 2}"] {
+            assert!(matches!(only(other).kind, Piece::Other), "{other}");
+        }
+    }
+
+    #[test]
+    fn blanks_comments_and_what_is_left_out_stand_for_nothing() {
+        let form = only("; a comment\n, [1, ; one\n #_ 2 #_#_ 3 4 5,,] 6");
+        assert_eq!(form.seq().unwrap().iter().map(|item| item.raw).collect::<Vec<_>>(), ["1", "5"]);
+    }
+
+    #[test]
+    fn strings_are_unescaped() {
+        let form = only(r#""a\n\"\\\u00e9\ud83d\ude00é""#);
+        assert_eq!(form.word(), Some("a\n\"\\é😀é"));
+    }
+
+    #[test]
+    fn a_tag_does_not_hide_what_it_stands_before() {
+        let form = only("#jepsen.history.Op{:process 1, :time #inst \"2024-01-01\"}");
+        assert_eq!(form.get("process").and_then(Node::integer), Some(1));
+    }
 }
