@@ -122,7 +122,7 @@ COMPLAINTS: dict[str, tuple[list[str], str]] = {
     "a level like no other": (["check", "-l", "zzz", "good.txt"], "isolde: unknown isolation level 'zzz'; 'isolde levels' lists them\n"),
     "notation": (["check", "notation.txt"], "isolde: notation.txt:1: column 9 has ')]'; expected ','\n"),
     "witness of several": (["check", "--witness", "w.jsonl", "good.txt", "skew.txt"], "isolde: --witness takes one history at a time\n"),
-    "a suffix of no format": (["convert", "good.txt", "good.csv"], "isolde: good.csv: the suffix names no format; use one of .jsonl, .json, .jsonl.gz, .jsonl.zst, .parquet, .txt\n"),
+    "a suffix of no format": (["convert", "good.txt", "good.csv"], "isolde: good.csv: the suffix names no format; use one of .jsonl, .json, .txt, .parquet, .awdit, .cobra, .bincode, .hist, .dbcop.json, .edn, .elle.json, .plume (.gz or .zst may follow)\n"),
     "no directory": (["convert", "good.txt", "none/good.jsonl"], "isolde: none/good.jsonl: No such file or directory\n"),
     "no directory for Parquet": (["convert", "good.txt", "none/good.parquet"], "isolde: none/good.parquet: No such file or directory\n"),
     "a directory to write": (["generate", "-o", "d.jsonl"], "isolde: d.jsonl: Is a directory\n"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -20,8 +21,9 @@ import pytest
 from isolde._core import Columns
 from isolde.errors import IsoldeError
 from isolde.formats import decode, encode, read, write
+from test_foreign_formats import BINCODE, COBRA, SAMPLES, TIMED_COBRA
 
-INPUTS = 2_000
+INPUTS = 4_000
 LONG_INPUTS = 100_000
 BATCHES = 8
 
@@ -63,6 +65,20 @@ b: [{"scan":{"t":1},"rows":[]}]
 )
 
 
+FOREIGN = {
+    ".edn": ("elle-edn", ("append.edn", "registers.edn", "completions.edn", "cas.edn", "cas-keys.edn")),
+    ".elle.json": ("elle-json", ("append.elle.json",)),
+    ".dbcop.json": ("dbcop-json", ("run.dbcop.json", "bare.dbcop.json")),
+    ".hist": ("dbcop-hist", ("run.hist",)),
+    ".plume": ("plume", ("run.plume",)),
+    ".awdit": ("awdit", ("run.awdit",)),
+    ".bincode": ("dbcop-bincode", ()),
+    ".cobra": ("cobra", ()),
+}
+BINARY = {".bincode": [BINCODE], ".cobra": [COBRA["T2.log"], TIMED_COBRA["T0.log"]]}
+SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet", ".txt", *FOREIGN)
+
+
 def packed(text: bytes, suffix: str, directory: Path) -> bytes:
     """The same history in another form."""
     path = directory / f"seed{suffix}"
@@ -76,7 +92,8 @@ def seed_files(directory: Path) -> dict[str, list[bytes]]:
     files = {
         suffix: [packed(t, suffix, directory) for t in texts] for suffix in (".jsonl.gz", ".jsonl.zst", ".parquet")
     }
-    return {".jsonl": texts, ".txt": [text.encode() for text in NOTATION], **files}
+    foreign = {suffix: [(SAMPLES / name).read_bytes() for name in names] for suffix, (_, names) in FOREIGN.items()}
+    return {".jsonl": texts, ".txt": [text.encode() for text in NOTATION], **files, **foreign, **BINARY}
 
 
 def place(rng: random.Random, data: bytearray) -> tuple[int, int]:
@@ -143,6 +160,17 @@ TOKENS = (
     b"@1..2",
     b"!abort",
     b"[r(x,1)]",
+    b"[[:append :x 9]]",
+    b":process 0",
+    b"#_",
+    b"#{1}",
+    b"{:type :ok}",
+    b"----",
+    b"====\n",
+    b"w(0,1,1,-1)\n",
+    b"18446744073709551615",
+    b"\xff" * 8,
+    b"x==?",
 )
 MUTATIONS: tuple[Callable[[random.Random, bytearray, bytes], None], ...] = (
     flip,
@@ -167,6 +195,14 @@ def mutated(rng: random.Random, seeds: list[bytes]) -> bytes:
 def read_bytes(data: bytes, suffix: str, directory: Path) -> tuple[Columns, str]:
     """The helper that touches the reader: what it read, and the file's name that messages must give."""
     path = directory / f"input{suffix}"
+    if suffix == ".cobra":
+        path.mkdir(exist_ok=True)
+        (path / "T1.log").write_bytes(data)
+        return read(str(path)), str(path)
+    if suffix in FOREIGN:
+        path.write_bytes(data)
+        # Half of them are told by content, which damage may change.
+        return read(str(path), FOREIGN[suffix][0] if len(data) % 2 else None), str(path)
     if suffix in (".parquet", ".txt"):
         path.write_bytes(data)
         return read(str(path)), str(path)
@@ -206,6 +242,18 @@ def unfaithful(columns: Columns, directory: Path) -> str | None:
     if encode(decode(columns)).counts() != columns.counts():
         return "the nouns are another history"
     write(columns, str(directory / "again.txt"))
+    for suffix, (name, _) in FOREIGN.items():
+        path = str(directory / f"again{suffix}")
+        shutil.rmtree(path, ignore_errors=True)
+        try:
+            write(columns, path)
+        except IsoldeError as refusal:
+            if "cannot be written as" not in str(refusal):
+                return f"refused without a reason: {refusal}"
+            continue
+        counts = read(path, name).counts()
+        if counts.committed != columns.counts().committed and suffix not in (".plume", ".awdit"):
+            return f"{name} read back differently"
     return None
 
 
@@ -243,19 +291,19 @@ def assert_no_fault(inputs: int) -> None:
         for job in [pool.submit(fuzz, batch, inputs // BATCHES) for batch in range(BATCHES)]:
             tally.add(job.result())
     assert not tally.faults, f"{len(tally.faults)} of {inputs} inputs, such as\n" + "\n".join(sorted(tally.faults)[:12])
-    for suffix in (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet", ".txt"):
-        assert tally.ends[f"{suffix} refused"] > inputs // 100, tally.ends
-    for suffix in (".jsonl", ".txt"):
-        assert tally.ends[f"{suffix} read"] > inputs // 100, tally.ends
+    for suffix in SUFFIXES:
+        assert tally.ends[f"{suffix} refused"] > inputs // 200, tally.ends
+    for suffix in (".jsonl", ".txt", ".edn", ".hist", ".plume", ".awdit"):
+        assert tally.ends[f"{suffix} read"] > inputs // 200, tally.ends
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet", ".txt"])
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_the_files_that_are_damaged_are_good_ones(suffix: str, tmp_path: Path) -> None:
     for data in seed_files(tmp_path)[suffix]:
         assert fault(data, suffix, tmp_path) is None
 
 
-def test_2000_damaged_files_are_read_or_refused_in_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+def test_4000_damaged_files_are_read_or_refused_in_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     assert_no_fault(INPUTS)
     assert capfd.readouterr().err == "", "something was printed besides the message: a panic, though it was caught"
 

@@ -42,8 +42,30 @@ pub enum Error {
     Io(std::io::Error),
     /// The content is not a history.
     Malformed(Malformed),
+    /// The format to be written cannot say what the history holds; the text is for people.
+    Refused(String),
     /// The caller's poll asked to stop.
     Interrupted,
+}
+
+/// What an input that breaks off while it is unpacked means: damage is the file's fault, the rest the system's.
+pub(crate) fn broken_stream(error: std::io::Error, line: u64, transactions: usize) -> Error {
+    if !is_damage(&error) {
+        return Error::Io(error);
+    }
+    Error::Malformed(Malformed {
+        line,
+        field: String::new(),
+        found: format!("the compressed data breaks off or is damaged here ({error})"),
+        expected: format!("a complete file; {transactions} transactions came before it"),
+        transactions_before: transactions as u64,
+    })
+}
+
+/// Whether an error comes from the bytes that were unpacked, and not from the system.
+pub(crate) fn is_damage(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+    matches!(error.kind(), InvalidData | InvalidInput | Other | UnexpectedEof)
 }
 
 impl From<std::io::Error> for Error {

@@ -288,18 +288,32 @@ impl History {
         }
     }
 
+    /// What is wrong with more rows than the columns can number.
+    pub(crate) fn too_large(transactions: usize) -> Malformed {
+        Malformed {
+            line: 0,
+            field: String::new(),
+            found: "more operations than one history can hold".into(),
+            expected: "fewer than 4,294,967,295 operations and 1,073,741,823 transactions".into(),
+            transactions_before: transactions as u64,
+        }
+    }
+
+    /// Replaces what reads returned, by key and value: for readers that know only at the end what a value means.
+    pub(crate) fn map_reads(&mut self, meant: impl Fn(u32, Value) -> Value) {
+        for (row, kind) in self.ops.kind.iter().enumerate() {
+            if *kind == OpKind::Read {
+                let value = value_of(self.ops.value[row]);
+                self.ops.value[row] = meant(self.ops.key[row], value).bits();
+            }
+        }
+    }
+
     /// Moves another history, read from what follows in the same input, to the end of this one.
     pub(crate) fn append(&mut self, mut other: History) -> Result<()> {
         let total = self.ops.kind.len() + other.ops.kind.len();
         if total >= u32::MAX as usize || self.len() + other.len() >= u32::MAX as usize / 4 {
-            return Err(Malformed {
-                line: 0,
-                field: String::new(),
-                found: "more operations than one history can hold".into(),
-                expected: "fewer than 4,294,967,295 operations and 1,073,741,823 transactions".into(),
-                transactions_before: self.len() as u64,
-            }
-            .into());
+            return Err(History::too_large(self.len()).into());
         }
         if self.is_empty() && self.header.is_default() && self.versions.is_empty() {
             *self = other;

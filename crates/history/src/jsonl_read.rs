@@ -9,7 +9,7 @@ use std::thread;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::error::{Error, Malformed, Result};
+use crate::error::{Error, Malformed, Result, broken_stream};
 use crate::history::History;
 use crate::line::{Line, TRUNCATED};
 
@@ -28,7 +28,7 @@ pub fn read_jsonl(mut input: impl Read, threads: usize, mut keep_on: impl FnMut(
             match blocks.next() {
                 Ok(Some(block)) => take_part(&mut history, read_block(&block))?,
                 Ok(None) => break,
-                Err(error) => return Err(broken_stream(error, &history, blocks.line)),
+                Err(error) => return Err(broken_stream(error, blocks.line, history.len())),
             }
         }
         history.finish()?;
@@ -69,7 +69,7 @@ pub fn read_jsonl(mut input: impl Read, threads: usize, mut keep_on: impl FnMut(
                     while taken < sent {
                         take(&mut history, &mut taken)?;
                     }
-                    return Err(broken_stream(error, &history, blocks.line));
+                    return Err(broken_stream(error, blocks.line, history.len()));
                 }
             };
             workers[sent % workers.len()].0.send(block).expect("a worker lives as long as its channel");
@@ -95,20 +95,6 @@ pub fn read_jsonl_bytes(text: &[u8]) -> Result<History> {
 /// Reads lines that more will be appended to, so nothing about the whole is checked yet.
 pub(crate) fn read_part(text: &[u8]) -> Result<History> {
     Ok(read_block(&Block { text: text.to_vec(), first_line: 1 })?)
-}
-
-fn broken_stream(error: std::io::Error, history: &History, line: u64) -> Error {
-    use std::io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
-    if !matches!(error.kind(), InvalidData | InvalidInput | Other | UnexpectedEof) {
-        return Error::Io(error);
-    }
-    Error::Malformed(Malformed {
-        line,
-        field: String::new(),
-        found: format!("the compressed data breaks off or is damaged here ({error})"),
-        expected: format!("a complete file; {} transactions came before it", history.len()),
-        transactions_before: history.len() as u64,
-    })
 }
 
 fn take_part(history: &mut History, part: std::result::Result<History, Malformed>) -> Result<()> {

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use rustc_hash::FxHashSet;
+
 use crate::history::{History, NO_TIME, Op, Status};
 use crate::json::{write_int, write_text};
 use crate::value::{Kind, Value};
@@ -53,14 +55,13 @@ pub(crate) fn write_header(history: &History, out: &mut Vec<u8>) {
 /// An object where that reads back the same, else an array of pairs: an object has only string keys.
 fn write_initial(history: &History, out: &mut Vec<u8>) {
     let initial = &history.header.initial;
+    let spelled = spelled_integers(history);
     let as_object = initial.iter().all(|(key, _)| match history.atoms.kind(*key) {
         Kind::Text(text) => {
             let integer = text.parse().ok().and_then(Value::small_int);
             history.keys.find(*key).is_some() || integer.is_none_or(|i| history.keys.find(i).is_none())
         }
-        Kind::Int(_) => {
-            history.keys.find(*key).is_some() && !(0..history.keys.len() as u32).any(|n| is_spelling(history, n, *key))
-        }
+        Kind::Int(i) => history.keys.find(*key).is_some() && !spelled.contains(&i),
         _ => false,
     });
     out.push(if as_object { b'{' } else { b'[' });
@@ -86,11 +87,13 @@ fn write_initial(history: &History, out: &mut Vec<u8>) {
     out.push(if as_object { b'}' } else { b']' });
 }
 
-fn is_spelling(history: &History, key: u32, integer: Value) -> bool {
-    match (history.atoms.kind(history.keys.name(key)), integer.as_small_int()) {
-        (Kind::Text(text), Some(i)) => text == i.to_string(),
-        _ => false,
-    }
+/// The integers that string keys spell.
+fn spelled_integers(history: &History) -> FxHashSet<i64> {
+    let spelled = |&key: &Value| match history.atoms.kind(key) {
+        Kind::Text(text) => text.parse().ok().filter(|i: &i64| i.to_string() == text),
+        _ => None,
+    };
+    history.keys.all().iter().filter_map(spelled).collect()
 }
 
 /// Writes one `versions` line.

@@ -3,6 +3,7 @@
 //! The meaning of every field is fixed by the history format, version 1 (`docs/history-format.md`).
 
 mod error;
+mod foreign;
 mod history;
 mod json;
 mod jsonl_read;
@@ -14,10 +15,11 @@ mod stream;
 mod value;
 
 pub use error::{Error, Malformed, Result};
+pub use foreign::{FORMATS, Format, read_foreign, read_foreign_directory, write_foreign, write_foreign_directory};
 pub use history::{Cas, Extra, Header, History, Lists, NO_KEY, NO_TIME, Op, OpKind, Ops, Space, Status, Txns};
 pub use jsonl_read::{read_jsonl, read_jsonl_bytes};
 pub use jsonl_write::{write_jsonl, write_jsonl_rows};
 pub use names::Names;
-pub use parquet::{is_parquet, read_parquet, write_parquet};
-pub use stream::{Compression, Output, decompress};
+pub use parquet::{read_parquet, write_parquet};
+pub use stream::{Compression, Output, Source, decompress};
 pub use value::{Atoms, Kind, Value};

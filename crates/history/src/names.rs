@@ -55,6 +55,11 @@ impl Names {
         self.names[number as usize]
     }
 
+    /// All names, in the order of their numbers.
+    pub fn all(&self) -> &[Value] {
+        &self.names
+    }
+
     /// How many names there are.
     pub fn len(&self) -> usize {
         self.names.len()

@@ -5,8 +5,7 @@
 //! transaction, are JSON Lines in the schema's metadata.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Write};
 use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::thread;
@@ -32,12 +31,6 @@ use crate::value::Value;
 
 const ROWS_PER_GROUP: usize = 1 << 17;
 const METADATA_KEY: &str = "isolde";
-const MAGIC: &[u8] = b"PAR1";
-
-/// Whether these first bytes of a file are Parquet's.
-pub fn is_parquet(head: &[u8]) -> bool {
-    head.starts_with(MAGIC)
-}
 
 fn op_fields() -> Fields {
     Fields::from(vec![
@@ -233,11 +226,10 @@ fn unreadable(error: impl std::fmt::Display) -> Error {
 }
 
 /// Reads a history from Parquet, its row groups on `threads` threads.
-pub fn read_parquet(mut file: File, threads: usize, mut keep_on: impl FnMut() -> bool) -> Result<History> {
+pub fn read_parquet(mut input: impl Read, threads: usize, mut keep_on: impl FnMut() -> bool) -> Result<History> {
     // Threads that shared the file would share its position, too.
     let mut content = Vec::new();
-    file.rewind()?;
-    file.read_to_end(&mut content)?;
+    input.read_to_end(&mut content)?;
     let file = Bytes::from(content);
     // The library panics on some damaged files; that is one more way of being unreadable.
     let load = || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new());

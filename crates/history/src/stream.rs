@@ -5,7 +5,10 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
+use crate::error::is_damage;
+
 const BUFFER_BYTES: usize = 1 << 18;
+const HEAD_BYTES: u64 = 1 << 16;
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
@@ -30,6 +33,45 @@ pub fn decompress<'a>(input: impl Read + Send + 'a) -> io::Result<Box<dyn Read +
         Ok(Box::new(zstd::Decoder::with_buffer(input)?))
     } else {
         Ok(Box::new(input))
+    }
+}
+
+/// An input whose first bytes were looked at.
+pub struct Source {
+    head: Vec<u8>,
+    rest: Box<dyn Read + Send>,
+}
+
+impl Source {
+    /// Unpacks `input` if need be, and reads its first bytes. Where the packed data is damaged there, the damage is left for
+    /// whoever reads on.
+    pub fn open(input: impl Read + Send + 'static) -> io::Result<Source> {
+        let mut rest = decompress(input)?;
+        let mut head = Vec::new();
+        match rest.as_mut().take(HEAD_BYTES).read_to_end(&mut head) {
+            Ok(_) => Ok(Source { head, rest }),
+            Err(error) if is_damage(&error) => Ok(Source { head, rest: Box::new(Broken(Some(error))) }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The first bytes: 64 KiB, or all there are.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// All bytes, from the first.
+    pub fn into_read(self) -> impl Read + Send {
+        io::Cursor::new(self.head).chain(self.rest)
+    }
+}
+
+/// An input that fails, once.
+struct Broken(Option<io::Error>);
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Histories in columns, as Python holds them.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use isolde_history as core;
-use isolde_history::{Compression, Error, Output, Status};
+use isolde_history::{Compression, Error, Format, Output, Status};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -26,26 +27,6 @@ impl From<core::History> for History {
 
 #[pymethods]
 impl History {
-    /// Reads JSON Lines (plain, gzip, zstd) or Parquet; without a path, from standard input.
-    #[staticmethod]
-    fn read(py: Python<'_>, path: Option<PathBuf>, threads: usize) -> PyResult<History> {
-        let history = enter(py, move |keep_on| {
-            let Some(path) = path else {
-                return core::read_jsonl(core::decompress(io::stdin())?, threads, keep_on);
-            };
-            let mut file = File::open(path)?;
-            let mut head = Vec::new();
-            (&mut file).take(4).read_to_end(&mut head)?;
-            if core::is_parquet(&head) {
-                return core::read_parquet(file, threads, keep_on);
-            }
-            // A pipe cannot be rewound, so what was looked at is put back in front.
-            let rest = if file.rewind().is_ok() { io::Cursor::new(Vec::new()) } else { io::Cursor::new(head) };
-            core::read_jsonl(core::decompress(rest.chain(file))?, threads, keep_on)
-        })?;
-        Ok(history.into())
-    }
-
     /// Reads JSON Lines in memory.
     #[staticmethod]
     fn from_jsonl(py: Python<'_>, text: &[u8]) -> PyResult<History> {
@@ -71,20 +52,32 @@ impl History {
 
     /// Writes JSON Lines, packed as `compression` ("plain", "gzip", "zstd") says; without a path, to standard output.
     fn write_jsonl(&self, py: Python<'_>, path: Option<PathBuf>, compression: &str) -> PyResult<()> {
-        let compression = match compression {
-            "gzip" => Compression::Gzip,
-            "zstd" => Compression::Zstd,
-            _ => Compression::Plain,
-        };
-        let inner = self.inner.clone();
+        let (inner, compression) = (self.inner.clone(), compression_named(compression));
         enter(py, move |_| {
-            let output: Box<dyn Write> = match path {
-                Some(path) => Box::new(File::create(path)?),
-                None => Box::new(io::stdout().lock()),
-            };
-            let mut output = Output::new(output, compression)?;
+            let mut output = Output::new(create(path)?, compression)?;
             core::write_jsonl(&inner, &mut output)?;
             Ok(output.finish()?)
+        })
+    }
+
+    /// Writes the format of another tool, as [`History::write_jsonl`] does; gives what was renamed or left out.
+    fn write_foreign(
+        &self,
+        py: Python<'_>,
+        format: &str,
+        path: Option<PathBuf>,
+        compression: &str,
+    ) -> PyResult<Vec<String>> {
+        let format = format_named(format)?;
+        let (inner, compression) = (self.inner.clone(), compression_named(compression));
+        enter(py, move |_| {
+            if let (true, Some(path)) = (format.is_directory(), &path) {
+                return core::write_foreign_directory(format, &inner, path);
+            }
+            let mut output = Late { path, compression, output: None };
+            let notes = core::write_foreign(format, &inner, &mut output)?;
+            output.finish()?;
+            Ok(notes)
         })
     }
 
@@ -117,4 +110,55 @@ impl History {
     fn lines(&self, transactions: Vec<u32>) -> Vec<u32> {
         transactions.iter().map(|&txn| self.inner.txns.line[txn as usize]).collect()
     }
+}
+
+/// The format of another tool by its name.
+pub(crate) fn format_named(name: &str) -> PyResult<Format> {
+    Format::named(name).ok_or_else(|| PyValueError::new_err(format!("no format is called {name:?}")))
+}
+
+fn compression_named(name: &str) -> Compression {
+    match name {
+        "gzip" => Compression::Gzip,
+        "zstd" => Compression::Zstd,
+        _ => Compression::Plain,
+    }
+}
+
+/// An output that is created, or overwritten, when the first bytes are written: not if the history is refused.
+struct Late {
+    path: Option<PathBuf>,
+    compression: Compression,
+    output: Option<Output<Box<dyn Write>>>,
+}
+
+impl Late {
+    fn created(&mut self) -> io::Result<&mut Output<Box<dyn Write>>> {
+        if self.output.is_none() {
+            self.output = Some(Output::new(create(self.path.take())?, self.compression)?);
+        }
+        Ok(self.output.as_mut().expect("it was just created"))
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        self.created()?;
+        self.output.map_or(Ok(()), Output::finish)
+    }
+}
+
+impl Write for Late {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.created()?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.created()?.flush()
+    }
+}
+
+fn create(path: Option<PathBuf>) -> io::Result<Box<dyn Write>> {
+    Ok(match path {
+        Some(path) => Box::new(File::create(path)?),
+        None => Box::new(io::stdout().lock()),
+    })
 }

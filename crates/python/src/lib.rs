@@ -9,6 +9,7 @@
 mod analysis;
 mod generate;
 mod history;
+mod input;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +23,7 @@ use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError, PyRuntimeErr
 use pyo3::prelude::*;
 
 create_exception!(_native, Malformed, PyException, "An input is not a history: line, field, found, expected, before.");
+create_exception!(_native, Refused, PyException, "A format cannot say what a history holds: the reason.");
 
 /// How often a running call looks for Ctrl-C.
 const SIGNAL_POLL: Duration = Duration::from_millis(50);
@@ -64,6 +66,7 @@ pub(crate) fn enter<T: Send + 'static>(
         Ok(Err(Error::Malformed(wrong))) => {
             Err(Malformed::new_err((wrong.line, wrong.field, wrong.found, wrong.expected, wrong.transactions_before)))
         }
+        Ok(Err(Error::Refused(reason))) => Err(Refused::new_err(reason)),
         Ok(Err(Error::Interrupted)) => Err(PyKeyboardInterrupt::new_err(())),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();
@@ -78,8 +81,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // What panics is caught and told as an exception; the default hook would print it as well.
     std::panic::set_hook(Box::new(|_| {}));
     module.add("Malformed", module.py().get_type::<Malformed>())?;
+    module.add("Refused", module.py().get_type::<Refused>())?;
     module.add_class::<history::History>()?;
+    module.add_class::<input::Input>()?;
     module.add_class::<analysis::Analysis>()?;
+    module.add_function(wrap_pyfunction!(input::read_directory, module)?)?;
+    module.add_function(wrap_pyfunction!(input::foreign_formats, module)?)?;
     module.add_function(wrap_pyfunction!(generate::generate, module)?)?;
     module.add_function(wrap_pyfunction!(generate::generator_names, module)?)?;
     Ok(())

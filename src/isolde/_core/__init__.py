@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 
 from isolde._core import _native
 from isolde._core._native import History as _NativeHistory
+from isolde._core._native import Input as _NativeInput
 from isolde.errors import InputError, IsoldeError, MalformedHistory, UsageError
 
 __all__ = [
@@ -20,12 +21,14 @@ __all__ = [
     "Blocks",
     "Case",
     "Columns",
+    "Compression",
     "Counts",
     "Cycle",
     "Decision",
     "Edge",
     "Evidence",
     "Explanation",
+    "Input",
     "LostUpdate",
     "NoOrder",
     "OpPlace",
@@ -37,6 +40,7 @@ __all__ = [
     "UnexplainedRead",
     "Violated",
     "Violation",
+    "foreign_formats",
     "generate",
     "generator_names",
 ]
@@ -56,6 +60,8 @@ def _enter(work: Callable[[], _T], file: str) -> _T:
     except _native.Malformed as error:
         line, field, found, expected, before = error.args
         raise MalformedHistory(file, line, field, found, expected, before) from None
+    except _native.Refused as error:
+        raise InputError(f"{file}: {error}") from None
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -89,10 +95,14 @@ class Columns:
         self.name = name
 
     @classmethod
-    def read(cls, path: str | None, *, threads: int = THREADS) -> Columns:
-        """Reads JSON Lines (plain, gzip, zstd) or Parquet, told apart by content; ``None`` is standard input."""
-        name = path or "standard input"
-        return cls(_enter(lambda: _NativeHistory.read(path, threads), name), name)
+    def read(cls, path: str | None, format: str = "jsonl", *, threads: int = THREADS) -> Columns:
+        """Reads a file (plain, gzip, zstd) of a format; ``None`` is standard input."""
+        return Input.open(path).read(format, threads=threads)
+
+    @classmethod
+    def read_directory(cls, path: str, format: str) -> Columns:
+        """Reads a history that is a directory."""
+        return cls(_enter(lambda: _native.read_directory(format, path), path), path)
 
     @classmethod
     def from_jsonl(cls, text: bytes, name: str = "history") -> Columns:
@@ -112,6 +122,11 @@ class Columns:
         """Writes Parquet."""
         _enter(lambda: self._native.write_parquet(path), path)
 
+    def write_foreign(self, format: str, path: str | None, compression: Compression = "plain") -> tuple[str, ...]:
+        """Writes another tool's format; gives what was renamed or left out, and refuses what would change the meaning."""
+        name = path or "standard output"
+        return tuple(_enter(lambda: self._native.write_foreign(format, path, compression), name))
+
     def counts(self) -> Counts:
         """How large it is."""
         return Counts(*self._native.counts())
@@ -123,6 +138,36 @@ class Columns:
     def lines(self, transactions: Sequence[int]) -> list[int]:
         """The lines of the file that these transactions came from; 0 where it has none."""
         return self._native.lines(list(transactions))
+
+
+class Input:
+    """A file or standard input, unpacked if need be and looked into. It can be read once."""
+
+    __slots__ = ("_native", "head", "name")
+
+    def __init__(self, native: _NativeInput, name: str) -> None:
+        self._native = native
+        self.name = name
+        self.head = native.head()
+
+    @classmethod
+    def open(cls, path: str | None) -> Input:
+        """Opens a file; ``None`` is standard input."""
+        name = path or "standard input"
+        return cls(_enter(lambda: _NativeInput.open(path), name), name)
+
+    def content(self) -> bytes:
+        """Everything, as it is."""
+        return _enter(self._native.content, self.name)
+
+    def read(self, format: str, *, threads: int = THREADS) -> Columns:
+        """The history in this format: ``jsonl``, ``parquet`` or one of :func:`foreign_formats`."""
+        return Columns(_enter(lambda: self._native.read(format, threads), self.name), self.name)
+
+
+def foreign_formats() -> list[str]:
+    """The formats of other tools that the core knows."""
+    return _native.foreign_formats()
 
 
 @dataclass(frozen=True, slots=True)

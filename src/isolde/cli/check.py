@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from isolde._core import Columns
-from isolde.cli.main import Exit
+from isolde.cli.main import Exit, tell
 from isolde.engines.check import check as decide
 from isolde.engines.check import cut_out
 from isolde.errors import IsoldeError, UsageError
 from isolde.findings import Report, Verdict
-from isolde.formats import decode, encode, read, write
+from isolde.formats import NAMES, decode, encode, read, write
 from isolde.history import Transaction, TxnId
 from isolde.levels import LEVELS, Level, level_named
 from isolde.report import document, render_report
@@ -47,6 +47,9 @@ def _levels(names: Iterable[str]) -> list[Level]:
     help=f"Level to decide, by long or short name; may be given several times; all: every one that this history can decide."
     f" [default: {_DEFAULT}]",
 )
+@click.option(
+    "--format", type=click.Choice(NAMES), metavar="FORMAT", help="The files' format. [default: told by content]"
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (with several files, one a line).")
 @click.option("--all-anomalies", is_flag=True, help="Report one anomaly for each strongly connected component.")
 @click.option("--session-order/--no-session-order", default=True, help="Must the order inside a session be kept?")
@@ -57,6 +60,7 @@ def _levels(names: Iterable[str]) -> list[Level]:
 def check(
     histories: tuple[str, ...],
     names: tuple[str, ...],
+    format: str | None,
     as_json: bool,
     all_anomalies: bool,
     session_order: bool,
@@ -65,7 +69,9 @@ def check(
 ) -> int:
     """Decide whether HISTORY satisfies isolation levels, and explain why not.
 
-    HISTORY is a file of JSON Lines (plain, .gz or .zst), Parquet or the short notation; - is standard input.
+    HISTORY is a file of JSON Lines (plain, .gz or .zst), Parquet or the short notation, or one of another tool; - is standard
+    input. Formats, told by content: jsonl, parquet, notation, elle-edn, elle-json, dbcop-bincode, dbcop-json, dbcop-hist,
+    plume, awdit, and cobra, a directory of logs.
     """
     levels = _levels(names or (_DEFAULT,))
     by_name = {level_named(name) for name in names if name != _ALL}
@@ -74,7 +80,7 @@ def check(
     statuses = []
     for number, path in enumerate(histories):
         try:
-            columns = read(path)
+            columns = read(path, format)
             report = decide(
                 columns, levels, session_order=session_order, judge_aborted=judge_aborted, every=all_anomalies
             )
@@ -133,7 +139,7 @@ def _write_witness(columns: Columns, report: Report, path: str, *, session_order
                 session_order=session_order,
                 judge_aborted=judge_aborted,
             )
-            write(encode(history), path)
+            tell(path, write(encode(history), path))
             count = len(history.transactions)
             click.echo(f"isolde: wrote {count} transactions of the {finding.anomalies[0].name} to {path}", err=True)
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from isolde.cli.main import tell
 from isolde.engines.generate import generate as make
 from isolde.engines.generate import generator_names
 from isolde.formats import write
@@ -56,5 +57,5 @@ def generate(
         inject=inject,
         seed=seed,
     )
-    write(history, output)
+    tell(output, write(history, output))
     return 0

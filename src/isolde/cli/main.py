@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Iterable
 from enum import IntEnum
 
 import click
@@ -96,6 +97,12 @@ def main() -> None:
     except MemoryError:
         status = _say("out of memory", Exit.UNDECIDED)
     sys.exit(status if isinstance(status, int) else Exit.HOLDS)
+
+
+def tell(path: str, notes: Iterable[str]) -> None:
+    """Says on standard error what an output does not carry."""
+    for note in notes:
+        click.echo(f"isolde: {path}: {note}", err=True)
 
 
 def _say(text: str, status: Exit) -> Exit:

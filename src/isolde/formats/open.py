@@ -5,86 +5,126 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from isolde._core import Columns
+from isolde._core import Columns, Compression, Input
 from isolde.errors import InputError, MalformedNotation, UsageError
 from isolde.formats.jsonl import decode_history, encode_history
+from isolde.formats.known import (
+    COBRA,
+    JSONL,
+    NAMES,
+    NOTATION,
+    PACKINGS,
+    SUFFIXES,
+    Format,
+    format_named,
+    format_of_suffix,
+    recognised,
+)
 from isolde.history import History, parse, render
 
 STDIO = "-"
-_SUFFIXES = {
-    ".jsonl": "jsonl",
-    ".json": "jsonl",
-    ".jsonl.gz": "gzip",
-    ".jsonl.zst": "zstd",
-    ".parquet": "parquet",
-    ".txt": "notation",
-}
-_HEAD_BYTES = 1 << 16
+_SHOWN_BYTES = 20
 
 
-def read(path: str) -> Columns:
-    """The history at ``path``; ``-`` is standard input. JSON Lines, Parquet and the short notation are told by content."""
-    if path == STDIO:
-        return Columns.read(None)
+def read(path: str, format: str | None = None) -> Columns:
+    """The history at ``path``; ``-`` is standard input. The content tells its format, unless ``format`` names it."""
+    if format is not None:
+        format_named(format)
+    if format == COBRA or (format is None and _is_cobra(path)):
+        return Columns.read_directory(path, COBRA)
+    source = Input.open(None if path == STDIO else path)
+    name = format or _told_by_content(source)
+    return _read_notation(source) if name == NOTATION else source.read(name)
+
+
+def _is_cobra(path: str) -> bool:
+    """A directory of logs; any other one is refused when it is opened."""
     try:
-        with Path(path).open("rb") as file:
-            is_regular = file.seekable()
-            head = file.read(_HEAD_BYTES) if is_regular else b""
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    if is_regular and _is_notation(head):
-        return _read_notation(path)
-    return Columns.read(path)
-
-
-def _is_notation(head: bytes) -> bool:
-    """Comments, ``initial:`` or ``s1:``; JSON and the packed formats start otherwise."""
-    if head.startswith((b"PAR1", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf")):
+        return Path(path).is_dir() and any(Path(path).glob("*.log"))
+    except OSError:
         return False
-    first = head.lstrip()[:1]
-    return bool(first) and (first in b'#"-' or first.isalnum())
 
 
-def _read_notation(path: str) -> Columns:
+def _told_by_content(source: Input) -> str:
+    found = recognised(source.head)
+    if found is None:
+        shown = repr(source.head[:_SHOWN_BYTES].decode(errors="replace"))
+        raise InputError(
+            f"{source.name}: begins with {shown}, like no history that Isolde knows; name its format with --format"
+            f" ({', '.join(NAMES)})"
+        )
+    return found.name
+
+
+def _read_notation(source: Input) -> Columns:
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = source.content().decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start} is not UTF-8; expected a history") from error
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
+        raise InputError(f"{source.name}: byte {error.start} is not UTF-8; expected a history") from error
     try:
         history = parse(text)
     except MalformedNotation as error:
-        error.file = path
+        error.file = source.name
         raise
-    return encode(history, name=path)
+    return encode(history, name=source.name)
 
 
-def write(columns: Columns, path: str) -> None:
-    """Writes to ``path`` in the format that its suffix names; ``-`` is JSON Lines on standard output."""
-    if path == STDIO:
+def write(columns: Columns, path: str, format: str | None = None) -> tuple[str, ...]:
+    """Writes to ``path`` in the format named, or else in that of its suffix; ``-`` is standard output.
+
+    Gives what the format could not carry, a sentence each; what would change the history's meaning is refused.
+    """
+    known = _format_to_write(path, format)
+    packing: Compression = "plain"
+    for suffix, name in PACKINGS.items():
+        if path.endswith(suffix):
+            packing = name
+    if packing != "plain" and not known.packable:
+        raise UsageError(f"{path}: {known.name} is not packed; leave out {Path(path).suffix}")
+    target = None if path == STDIO else path
+    if target is None:
         sys.stdout.flush()
-        columns.write_jsonl(None)
-        return
-    suffixes = sorted((s for s in _SUFFIXES if path.endswith(s)), key=len)
-    if not suffixes:
-        raise UsageError(f"{path}: the suffix names no format; use one of {', '.join(_SUFFIXES)}")
-    match _SUFFIXES[suffixes[-1]]:
+    match known.name:
         case "parquet":
-            columns.write_parquet(path)
-        case "gzip":
-            columns.write_jsonl(path, "gzip")
-        case "zstd":
-            columns.write_jsonl(path, "zstd")
+            columns.write_parquet(_to_a_file(target, known))
         case "notation":
-            _write_notation(columns, path)
-        case _:
-            columns.write_jsonl(path)
+            _write_notation(columns, target)
+        case "jsonl":
+            columns.write_jsonl(target, packing)
+        case "cobra":
+            return columns.write_foreign(known.name, _to_a_file(target, known))
+        case other:
+            return columns.write_foreign(other, target, packing)
+    return ()
 
 
-def _write_notation(columns: Columns, path: str) -> None:
+def _format_to_write(path: str, name: str | None) -> Format:
+    if name is not None:
+        return format_named(name)
+    if path == STDIO:
+        return format_named(JSONL)
+    found = format_of_suffix(path)
+    if found is None:
+        raise UsageError(
+            f"{path}: the suffix names no format; use one of {', '.join(SUFFIXES)} (.gz or .zst may follow)"
+        )
+    return found
+
+
+def _to_a_file(path: str | None, known: Format) -> str:
+    if path is None:
+        what = "a directory" if known.name == COBRA else "a file"
+        raise UsageError(f"{known.name} is written to {what}, not to standard output")
+    return path
+
+
+def _write_notation(columns: Columns, path: str | None) -> None:
+    text = render(decode(columns), separator="\n") + "\n"
+    if path is None:
+        sys.stdout.write(text)
+        return
     try:
-        Path(path).write_text(render(decode(columns), separator="\n") + "\n", encoding="utf-8")
+        Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
 

@@ -552,7 +552,8 @@ fn with_field(fields: &str, name: &str, raw: &str) -> Box<str> {
     String::from_utf8(out).expect("JSON text is made of UTF-8 pieces").into()
 }
 
-fn snippet(raw: &str) -> String {
+/// A text of the input, cut to a readable length.
+pub(crate) fn snippet(raw: &str) -> String {
     let clean = one_line(raw);
     let mut chars = clean.chars();
     let mut text: String = chars.by_ref().take(SNIPPET_CHARS).collect();

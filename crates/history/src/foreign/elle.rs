@@ -1,0 +1,444 @@
+//! The operations of Jepsen and Elle as transactions.
+//!
+//! An operation is an invocation and, later, a completion by the same process: `ok` is committed, `fail` aborted, `info` (or
+//! no completion at all) unknown. What was asked is known from the invocation, what was answered only from `ok`. Files of
+//! completions alone are taken as well; they have no times.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::node::{Node, Piece};
+use super::{check_size, fault};
+use crate::error::{Malformed, Result};
+use crate::history::{Cas, History, NO_TIME, Op, Space, Status};
+use crate::value::Value;
+
+type Step<T> = std::result::Result<T, Malformed>;
+
+/// The key of a workload on one register, which has no name of its own.
+pub(super) const REGISTER: &str = "register";
+
+const CALL: &str = "[:append key element], [:w key value] or [:r key value]";
+const KEY: &str = "an integer, a string or a keyword";
+const SCALAR: &str = "nil, a boolean, a number, a string or a keyword";
+const REGISTER_VALUE: &str = "a value, or [key value] where there are several registers";
+const CAS_VALUE: &str = "[from to], or [key [from to]] where there are several registers";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Type {
+    Invoke,
+    Ok,
+    Fail,
+    Info,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Function {
+    Txn,
+    Read,
+    Write,
+    Cas,
+}
+
+/// One request; a read has a value only where the answer is known.
+#[derive(Clone, Copy)]
+enum Call {
+    Read(Value, Option<Value>),
+    Write(Value, Value),
+    Append(Value, Value),
+    Cas(Value, Value, Value),
+}
+
+struct Event<'n, 'a> {
+    kind: Type,
+    function: Function,
+    value: Option<&'n Node<'a>>,
+    has_error: bool,
+    line: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Stamp {
+    time: i64,
+    index: i64,
+}
+
+const NO_STAMP: Stamp = Stamp { time: NO_TIME, index: NO_TIME };
+
+/// How a transaction ended.
+struct Outcome {
+    status: Status,
+    applied: bool,
+    calls: Vec<Call>,
+}
+
+struct Pending {
+    calls: Vec<Call>,
+    stamp: Stamp,
+    line: u64,
+    order: usize,
+}
+
+/// Whether the stamps of the file can serve as a clock.
+struct Clock {
+    complete: bool,
+    ascending: bool,
+    strictly: bool,
+    moves: bool,
+    last: Option<i64>,
+}
+
+impl Clock {
+    fn new() -> Self {
+        Clock { complete: true, ascending: true, strictly: true, moves: false, last: None }
+    }
+
+    fn tick(&mut self, stamp: i64) {
+        self.complete &= stamp != NO_TIME;
+        if let Some(last) = self.last {
+            self.ascending &= last <= stamp;
+            self.strictly &= last < stamp;
+            self.moves |= last < stamp;
+        }
+        self.last = Some(stamp);
+    }
+}
+
+/// Turns operations into a history, one after the other.
+pub(super) struct Recorder {
+    history: History,
+    pending: FxHashMap<Value, Pending>,
+    /// How many operations of unknown outcome each process has left behind.
+    lost: FxHashMap<Value, u32>,
+    stamps: Vec<(Stamp, Stamp)>,
+    time: Clock,
+    index: Clock,
+    /// Whether register operations name their key, once one was seen.
+    keyed: Option<bool>,
+    events: usize,
+}
+
+impl Recorder {
+    pub(super) fn new() -> Self {
+        Recorder {
+            history: History::default(),
+            pending: FxHashMap::default(),
+            lost: FxHashMap::default(),
+            stamps: Vec::new(),
+            time: Clock::new(),
+            index: Clock::new(),
+            keyed: None,
+            events: 0,
+        }
+    }
+
+    /// Takes the next operation of the file.
+    pub(super) fn operation(&mut self, node: &Node, line: u64) -> Step<()> {
+        self.take(node, line).map_err(|wrong| Malformed { transactions_before: self.history.len() as u64, ..wrong })
+    }
+
+    fn take(&mut self, node: &Node, line: u64) -> Step<()> {
+        if node.entries().is_none() {
+            return Err(fault(line, "", node.snippet(), "an operation: a map with :type, :process and :value"));
+        }
+        const PROCESS: &str = "an integer, or the name of a process that is no client";
+        let process = match node.get("process") {
+            None => return Err(fault(line, "", "an operation without :process", PROCESS)),
+            // The nemesis and its like do nothing to the data.
+            Some(name) if name.word().is_some() => return Ok(()),
+            Some(number) => {
+                number.name(&mut self.history.atoms).ok_or_else(|| fault(line, "process", number.snippet(), PROCESS))?
+            }
+        };
+        let event = Event {
+            kind: kind_of(node.get("type"), line)?,
+            function: function_of(node.get("f"), line)?,
+            value: node.get("value").filter(|value| !value.is_nil()),
+            has_error: node.get("error").is_some_and(|error| !error.is_nil()),
+            line,
+        };
+        let stamp = Stamp { time: stamp_of(node, "time", line)?, index: stamp_of(node, "index", line)? };
+        self.time.tick(stamp.time);
+        self.index.tick(stamp.index);
+        self.events += 1;
+        if event.kind == Type::Invoke {
+            let calls = self.calls(&event)?;
+            let pending = Pending { calls, stamp, line, order: self.events };
+            return match self.pending.insert(process, pending) {
+                None => Ok(()),
+                Some(earlier) => Err(fault(
+                    line,
+                    "process",
+                    self.history.json(process),
+                    format!("a process that waits for nothing (it has since line {})", earlier.line),
+                )),
+            };
+        }
+        let invoked = self.pending.remove(&process);
+        let begin = invoked.as_ref().map_or(NO_STAMP, |invoked| invoked.stamp);
+        let outcome = self.completed(&event, invoked.map(|invoked| invoked.calls))?;
+        self.push(process, &outcome, (begin, stamp), line)
+    }
+
+    /// What a completion says about the transaction, given what was asked for.
+    fn completed(&mut self, event: &Event, invoked: Option<Vec<Call>>) -> Step<Outcome> {
+        let status = match event.kind {
+            Type::Ok => Status::Committed,
+            Type::Fail => Status::Aborted,
+            Type::Info | Type::Invoke => Status::Unknown,
+        };
+        let is_ok = status == Status::Committed;
+        let tells = match event.function {
+            // Of a transaction that failed, an answer of another shape is the reason (:timeout).
+            Function::Txn => is_ok || event.value.is_some_and(|value| value.seq().is_some()),
+            Function::Read => is_ok,
+            Function::Write | Function::Cas => event.value.is_some() && (is_ok || invoked.is_none()),
+        };
+        let calls = match invoked {
+            Some(calls) if !tells => calls,
+            None if !tells && !is_ok => Vec::new(),
+            _ => self.calls(event)?,
+        };
+        // The client knows that a compare-and-set did not apply, unless an error says that it was never tried.
+        if event.function == Function::Cas && event.kind == Type::Fail && !event.has_error {
+            return Ok(Outcome { status: Status::Committed, applied: false, calls });
+        }
+        Ok(Outcome { status, applied: true, calls })
+    }
+
+    fn push(&mut self, process: Value, outcome: &Outcome, stamps: (Stamp, Stamp), line: u64) -> Step<()> {
+        let history = &mut self.history;
+        let (status, applied) = (outcome.status, outcome.applied);
+        for &call in &outcome.calls {
+            let number = |history: &mut History, key| history.keys.number(key);
+            let op = match call {
+                Call::Read(_, None) if status != Status::Committed => continue,
+                Call::Read(key, value) => Op::Read(number(history, key), value.unwrap_or(Value::NULL)),
+                Call::Write(key, value) => Op::Write(number(history, key), value),
+                Call::Append(key, element) => Op::Append(number(history, key), element),
+                Call::Cas(key, expected, new) => {
+                    Op::Cas(number(history, key), Cas { expected, new, current: Value::MISSING, applied })
+                }
+            };
+            history.push_op(op);
+        }
+        // An operation that was given up may still take effect, so nothing that its process does later follows it.
+        let lost = self.lost.get(&process).copied().unwrap_or(0);
+        let session = match lost {
+            0 => process,
+            _ => {
+                let name = format!("{}/{}", history.json(process), lost + 1);
+                history.atoms.text(&name)
+            }
+        };
+        if status == Status::Unknown {
+            self.lost.insert(process, lost + 1);
+        }
+        let session = history.sessions.number(session);
+        check_size(history)?;
+        history.push_txn(Value::MISSING, session, status, NO_TIME, NO_TIME, line);
+        self.stamps.push(stamps);
+        Ok(())
+    }
+
+    /// The history, once the file has ended.
+    pub(super) fn finish(mut self) -> Result<History> {
+        let mut open: Vec<(Value, Pending)> = std::mem::take(&mut self.pending).into_iter().collect();
+        open.sort_unstable_by_key(|(_, pending)| pending.order);
+        for (process, invoked) in open {
+            let outcome = Outcome { status: Status::Unknown, applied: true, calls: invoked.calls };
+            self.push(process, &outcome, (invoked.stamp, NO_STAMP), invoked.line)?;
+        }
+        self.set_times();
+        self.set_ids();
+        let mut history = self.history;
+        // Where keys hold lists, a key without one holds the empty list.
+        if history.spaces.iter().any(|(space, _, _)| *space == Space::Lists) {
+            let empty = history.lists.start();
+            history.map_reads(|_, value| if value == Value::NULL { empty } else { value });
+        }
+        Ok(history)
+    }
+
+    fn set_times(&mut self) {
+        // Ties are kept, as the client's clock had them; a clock that stands still says nothing.
+        let by_time = self.time.complete && self.time.ascending && self.time.moves;
+        let by_index = self.index.complete && self.index.strictly;
+        if !by_time && !by_index {
+            return;
+        }
+        let of = |stamp: &Stamp| if by_time { stamp.time } else { stamp.index };
+        for (txn, (begin, end)) in self.stamps.iter().enumerate() {
+            // Without an invocation nothing is known of the beginning, and the end alone would be half a story.
+            if of(begin) != NO_TIME {
+                self.history.txns.start[txn] = of(begin);
+                self.history.txns.end[txn] = of(end);
+            }
+        }
+    }
+
+    /// Names transactions by the index of their invocation (or only event), if that names all of them.
+    fn set_ids(&mut self) {
+        let index = |(begin, end): &(Stamp, Stamp)| if begin.index == NO_TIME { end.index } else { begin.index };
+        let mut seen = FxHashSet::default();
+        if self.stamps.iter().all(|stamps| index(stamps) != NO_TIME && seen.insert(index(stamps))) {
+            for (txn, stamps) in self.stamps.iter().enumerate() {
+                self.history.txns.id[txn] = self.history.atoms.integer(index(stamps));
+            }
+        }
+    }
+
+    fn calls(&mut self, event: &Event) -> Step<Vec<Call>> {
+        // What an invocation says about answers is not known yet, whatever it says.
+        let answered = event.kind != Type::Invoke;
+        match event.function {
+            Function::Txn => self.transaction(event, answered),
+            Function::Read => {
+                let (key, value) = self.register(event, REGISTER_VALUE)?;
+                let value = match value {
+                    Some(node) if answered => Some(self.scalar(node, event.line, "value")?),
+                    _ => None,
+                };
+                Ok(vec![Call::Read(key, value)])
+            }
+            Function::Write => {
+                let (key, value) = self.register(event, REGISTER_VALUE)?;
+                let value = value.map_or(Ok(Value::NULL), |node| self.scalar(node, event.line, "value"))?;
+                Ok(vec![Call::Write(key, value)])
+            }
+            Function::Cas => {
+                let (key, pair) = self.register(event, CAS_VALUE)?;
+                match pair.and_then(Node::seq) {
+                    Some([from, to]) => {
+                        let from = self.scalar(from, event.line, "value")?;
+                        Ok(vec![Call::Cas(key, from, self.scalar(to, event.line, "value")?)])
+                    }
+                    _ => Err(fault(event.line, "value", found(event.value), CAS_VALUE)),
+                }
+            }
+        }
+    }
+
+    /// The key of a register operation and what is said about it.
+    ///
+    /// A value is never a vector and neither is either side of a compare-and-set, so that a vector around a value, or
+    /// around a pair, can only name the key.
+    fn register<'n, 'a>(&mut self, event: &Event<'n, 'a>, expected: &str) -> Step<(Value, Option<&'n Node<'a>>)> {
+        let parts = event.value.and_then(Node::seq);
+        let keyed = match (event.function, parts) {
+            (Function::Cas, Some([_, pair])) => pair.seq().is_some(),
+            (Function::Cas, _) => return Err(fault(event.line, "value", found(event.value), expected)),
+            (_, Some([_, _])) => true,
+            (_, Some(_)) => return Err(fault(event.line, "value", found(event.value), expected)),
+            (_, None) => false,
+        };
+        if self.keyed.replace(keyed).is_some_and(|before| before != keyed) {
+            let form = if keyed { "without a key" } else { "with a key" };
+            return Err(fault(
+                event.line,
+                "value",
+                found(event.value),
+                format!("a value {form}, as earlier in this file"),
+            ));
+        }
+        self.history.note_space(Space::Registers, event.line, || "value".into());
+        match parts {
+            Some([key, value]) if keyed => {
+                let name = key.name(&mut self.history.atoms);
+                let name = name.ok_or_else(|| fault(event.line, "value[0]", key.snippet(), KEY))?;
+                Ok((name, Some(value)))
+            }
+            _ => Ok((self.history.atoms.text(REGISTER), event.value)),
+        }
+    }
+
+    fn transaction(&mut self, event: &Event, answered: bool) -> Step<Vec<Call>> {
+        let Some(items) = event.value.and_then(Node::seq) else {
+            return Err(fault(event.line, "value", found(event.value), format!("a vector of {CALL}")));
+        };
+        let mut calls = Vec::with_capacity(items.len());
+        for (at, item) in items.iter().enumerate() {
+            let place = |part: &str| format!("value[{at}]{part}");
+            let wrong = || fault(event.line, &place(""), item.snippet(), CALL);
+            let Some([name, key, value]) = item.seq() else { return Err(wrong()) };
+            let name = name.word().ok_or_else(wrong)?;
+            let key_name = key.name(&mut self.history.atoms);
+            let key = key_name.ok_or_else(|| fault(event.line, &place("[1]"), key.snippet(), KEY))?;
+            let (call, space) = match name {
+                "r" => {
+                    let value = if answered { self.answer(value, event.line, &place("[2]"))? } else { None };
+                    let space = match value {
+                        Some(value) if value.is_list() => Some(Space::Lists),
+                        Some(_) => Some(Space::Registers),
+                        None => None,
+                    };
+                    (Call::Read(key, value), space)
+                }
+                "append" => (Call::Append(key, self.scalar(value, event.line, &place("[2]"))?), Some(Space::Lists)),
+                "w" => (Call::Write(key, self.scalar(value, event.line, &place("[2]"))?), Some(Space::Registers)),
+                _ => return Err(wrong()),
+            };
+            if let Some(space) = space {
+                self.history.note_space(space, event.line, || place(""));
+            }
+            calls.push(call);
+        }
+        Ok(calls)
+    }
+
+    /// What a read returned: a list or a single value; nothing where that is nil.
+    fn answer(&mut self, node: &Node, line: u64, field: &str) -> Step<Option<Value>> {
+        let Piece::Seq(items) = &node.kind else {
+            return Ok(Some(self.scalar(node, line, field)?).filter(|value| *value != Value::NULL));
+        };
+        let list = self.history.lists.start();
+        for (at, item) in items.iter().enumerate() {
+            let element = match item.scalar(&mut self.history.atoms) {
+                Some(element) => element,
+                None => return Err(fault(line, &format!("{field}[{at}]"), item.snippet(), SCALAR)),
+            };
+            self.history.lists.push(element);
+        }
+        Ok(Some(list))
+    }
+
+    fn scalar(&mut self, node: &Node, line: u64, field: &str) -> Step<Value> {
+        node.scalar(&mut self.history.atoms).ok_or_else(|| fault(line, field, node.snippet(), SCALAR))
+    }
+}
+
+fn found(value: Option<&Node>) -> String {
+    value.map_or_else(|| "nil".into(), Node::snippet)
+}
+
+fn kind_of(node: Option<&Node>, line: u64) -> Step<Type> {
+    match node.and_then(Node::word) {
+        Some("invoke") => Ok(Type::Invoke),
+        Some("ok") => Ok(Type::Ok),
+        Some("fail") => Ok(Type::Fail),
+        Some("info") => Ok(Type::Info),
+        _ => Err(fault(line, "type", found(node), ":invoke, :ok, :fail or :info")),
+    }
+}
+
+fn function_of(node: Option<&Node>, line: u64) -> Step<Function> {
+    match node.map(|node| (node, node.word())) {
+        None => Ok(Function::Txn),
+        Some((node, None)) if node.is_nil() => Ok(Function::Txn),
+        Some((_, Some("txn"))) => Ok(Function::Txn),
+        Some((_, Some("read"))) => Ok(Function::Read),
+        Some((_, Some("write"))) => Ok(Function::Write),
+        Some((_, Some("cas"))) => Ok(Function::Cas),
+        Some((node, _)) => Err(fault(line, "f", node.snippet(), ":txn, :read, :write or :cas")),
+    }
+}
+
+fn stamp_of(node: &Node, name: &str, line: u64) -> Step<i64> {
+    match node.get(name) {
+        None => Ok(NO_TIME),
+        Some(stamp) if stamp.is_nil() => Ok(NO_TIME),
+        Some(stamp) => stamp
+            .integer()
+            .filter(|&stamp| stamp != NO_TIME)
+            .ok_or_else(|| fault(line, name, stamp.snippet(), "an integer between -2^63 and 2^63 (exclusive)")),
+    }
+}
