@@ -167,7 +167,9 @@ class _SloppyStore:
         self.rng = rng
         self.sloppiness = sloppiness
         self.past: list[Store] = [{key: initial.get(key) for key in keys}]
-        self.in_sight: dict[Key, list[Value]] = {key: [None, initial.get(key), 999] for key in keys}
+        lists = any(isinstance(op, Append) for program in programs for op in program)
+        unheard_of: Value = (999,) if lists else 999
+        self.in_sight: dict[Key, list[Value]] = {key: [None, initial.get(key), unheard_of] for key in keys}
         for op in (op for program in programs for op in program):
             match op:
                 case Write(key, value) | CompareAndSet(key, _, value):
@@ -222,10 +224,7 @@ class _SloppyStore:
 
     def look(self, key: Key, snapshot: Store, own: Store, appended: dict[Key, tuple[Scalar, ...]]) -> Value:
         if self.rng.random() < self.sloppiness.wild_read:
-            values = self.in_sight[key]
-            if any(isinstance(value, tuple) for value in values):
-                values = [value for value in values if not isinstance(value, int)]
-            return self.rng.choice(values)
+            return self.rng.choice(self.in_sight[key])
         if key in own:
             return own[key]
         if self.rng.random() < self.sloppiness.own_snapshot:

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use isolde_history::{History, NO_KEY, Op, OpKind, Status};
+use isolde_history::{History, NO_KEY, OpKind, Status};
 
 use crate::acyclic::{Explanation, Rule, Space};
 use crate::attribution::{Attribution, Fault, INITIAL, NONE, ReadFault, attribute};
@@ -226,6 +226,9 @@ impl Analysis {
         if let Some(kind) = self.unsupported {
             return (Decision::Undecided(Open::Operations(kind)), method);
         }
+        if question == Question::Linearizable && self.history.has_lists() {
+            return (Decision::Undecided(Open::Operations(OpKind::Append)), method);
+        }
         if question == Question::Linearizable
             && let Some(txn) = linear::not_single_key(&self.history)
         {
@@ -287,10 +290,15 @@ impl Analysis {
             || counted(&self.attribution.blind_failures)
     }
 
+    /// The search does not try who appended an element that several transactions did.
+    fn has_ambiguous_lists(&self) -> bool {
+        self.history.has_lists() && !self.attribution.ambiguous.is_empty()
+    }
+
     fn acyclic(&self, rule: Rule, real_time: bool, all: bool, method: &mut Method) -> Decision {
         match self.cycles(rule, real_time, all) {
             Err(found) => Decision::Violated(found),
-            Ok(_) if self.has_choices() => {
+            Ok(_) if self.has_choices() && !self.has_ambiguous_lists() => {
                 *method = Method::Search;
                 self.search(&self.dependencies.graph, rule, real_time)
             }
@@ -304,6 +312,9 @@ impl Analysis {
             && let Ok(explanation) = self.cycles(Rule::Snapshot, false, false)
         {
             return Decision::Satisfied(Some(explanation));
+        }
+        if self.has_ambiguous_lists() {
+            return Decision::Satisfied(None);
         }
         *method = Method::Search;
         self.search(&self.prefix_graph(), Rule::Prefix, false)
@@ -329,6 +340,7 @@ impl Analysis {
         self.attribution
             .faults
             .iter()
+            .chain(&self.dependencies.list_faults)
             .filter(|fault| self.roles[fault.reader as usize] != Role::Absent)
             .filter(|fault| repeatable || fault.kind != ReadFault::NonRepeatable)
             .map(|&fault| Violation::Fault(fault))
@@ -348,7 +360,7 @@ impl Analysis {
             let left_out = self.dependencies.told.iter().any(|&(a, b)| self.is_unknown(a) || self.is_unknown(b));
             return (left_out || self.dependencies.told_ambiguously).then_some(Open::ToldOrder);
         }
-        if matches!(question, Question::Weak(_) | Question::Linearizable) {
+        if matches!(question, Question::Weak(_) | Question::Linearizable) || self.history.has_lists() {
             if let Some((op, count)) = counted(&self.attribution.ambiguous) {
                 return Some(Open::AmbiguousRead(op, count));
             }
@@ -519,13 +531,7 @@ fn found_or_none(found: Vec<Violation>) -> Decision {
     if found.is_empty() { Decision::Satisfied(None) } else { Decision::Violated(found) }
 }
 
-/// The first kind of operation that is neither a read, a write nor a compare-and-set of a register.
+/// The first kind of operation that is not on a single key.
 fn unsupported_kind(history: &History) -> Option<OpKind> {
-    let kinds = &history.ops.kind;
-    let odd = kinds.iter().find(|kind| matches!(kind, OpKind::Append | OpKind::Scan | OpKind::Sql));
-    odd.copied().or_else(|| {
-        let list = |row: &usize| matches!(history.op(*row), Op::Read(_, value) if value.is_list());
-        let any = (0..kinds.len()).find(list);
-        any.map(|_| OpKind::Append)
-    })
+    history.ops.kind.iter().find(|kind| matches!(kind, OpKind::Scan | OpKind::Sql)).copied()
 }

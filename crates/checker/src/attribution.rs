@@ -11,6 +11,7 @@
 use isolde_history::{History, NO_KEY, Op, Status, Value};
 use rustc_hash::FxHashMap;
 
+use crate::lists::ListKey;
 use crate::parallel;
 
 /// No version, no place.
@@ -35,6 +36,12 @@ pub enum ReadFault {
     NotMyOwnWrite,
     /// The reader had read another value before, without writing in between.
     NonRepeatable,
+    /// A list holds an element twice that was appended once.
+    DuplicateElement,
+    /// A list lacks an element that came before one that it shows.
+    LostElement,
+    /// A list shows elements in another order than a list that somebody else read, or than their own appender.
+    IncompatibleOrder,
 }
 
 /// One read that cannot be explained.
@@ -70,6 +77,8 @@ pub struct Attribution {
     pub ambiguous: Vec<u32>,
     /// Failed compare-and-sets that do not say what they saw.
     pub blind_failures: Vec<u32>,
+    /// Readers of lists that show elements of transactions of unknown outcome, and those transactions.
+    pub also_seen: Vec<(u32, u32)>,
     keys: u32,
 }
 
@@ -130,23 +139,25 @@ impl Attribution {
 
 /// An operation reduced to what attribution needs.
 #[derive(Clone, Copy)]
-struct Access {
-    op: u32,
-    txn: u32,
+pub(crate) struct Access {
+    pub(crate) op: u32,
+    pub(crate) txn: u32,
     /// What was read, or [`Value::MISSING`].
-    read: Value,
-    /// What was written, or [`Value::MISSING`].
-    wrote: Value,
+    pub(crate) read: Value,
+    /// What was written or appended, or [`Value::MISSING`].
+    pub(crate) wrote: Value,
     /// What was not there when a compare-and-set failed that says no more, or [`Value::MISSING`].
     refused: Value,
 }
 
 /// What one key gave.
 #[derive(Default)]
-struct Found {
-    faults: Vec<Fault>,
-    ambiguous: Vec<u32>,
+pub(crate) struct Found {
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) ambiguous: Vec<u32>,
     blind_failures: Vec<u32>,
+    /// Who saw something of a transaction of unknown outcome that another one was read from.
+    pub(crate) also_seen: Vec<(u32, u32)>,
 }
 
 /// Attributes every read of a register history. With `judge_aborted` those of aborted transactions too.
@@ -163,6 +174,7 @@ pub fn attribute(history: &History, judge_aborted: bool, threads: usize) -> Attr
         }
     }
 
+    let lists = history.has_lists();
     let cuts = cut_evenly(&key_start, threads);
     let mut rest_read = &mut read_of[..];
     let mut rest_installs = &mut installs[..];
@@ -182,6 +194,13 @@ pub fn attribute(history: &History, judge_aborted: bool, threads: usize) -> Attr
             for key in first..last {
                 let range = key_start[key as usize] as usize..key_start[key as usize + 1] as usize;
                 let local = range.start - base as usize..range.end - base as usize;
+                if lists {
+                    let place = range.start as u32;
+                    let (reads, finals) = (&mut reads[local.clone()], &mut finals[local]);
+                    ListKey::new(history, judge_aborted, key, keys + place, &accesses[range], reads, finals)
+                        .settle(&mut settle.found);
+                    continue;
+                }
                 settle.key(
                     key,
                     initial[key as usize],
@@ -200,8 +219,9 @@ pub fn attribute(history: &History, judge_aborted: bool, threads: usize) -> Attr
     faults.sort_by_key(|fault| fault.read_op);
     let mut ambiguous: Vec<u32> = found.iter_mut().flat_map(|f| std::mem::take(&mut f.ambiguous)).collect();
     ambiguous.sort_unstable();
-    let mut blind_failures: Vec<u32> = found.into_iter().flat_map(|f| f.blind_failures).collect();
+    let mut blind_failures: Vec<u32> = found.iter_mut().flat_map(|f| std::mem::take(&mut f.blind_failures)).collect();
     blind_failures.sort_unstable();
+    let also_seen = found.into_iter().flat_map(|f| f.also_seen).collect();
     Attribution {
         key_start,
         op: accesses.iter().map(|a| a.op).collect(),
@@ -211,6 +231,7 @@ pub fn attribute(history: &History, judge_aborted: bool, threads: usize) -> Attr
         faults,
         ambiguous,
         blind_failures,
+        also_seen,
         keys,
     }
 }
@@ -238,7 +259,7 @@ fn by_key(history: &History) -> (Vec<u32>, Vec<Access>) {
                 Op::Write(key, value) => (key, Value::MISSING, value),
                 Op::Cas(key, cas) if cas.applied => (key, cas.expected, cas.new),
                 Op::Cas(key, cas) => (key, cas.current, Value::MISSING),
-                Op::Append(key, _) => (key, Value::MISSING, Value::MISSING),
+                Op::Append(key, element) => (key, Value::MISSING, element),
                 Op::Scan(_) | Op::Sql(_) => continue,
             };
             let refused = match history.op(row) {

@@ -14,7 +14,8 @@ use std::collections::BinaryHeap;
 use isolde_history::{History, Op, Value};
 use rustc_hash::FxHashMap;
 
-use crate::attribution::{Attribution, INITIAL, NONE};
+use crate::attribution::{Attribution, Fault, INITIAL, NONE};
+use crate::lists;
 use crate::outcome::Role;
 use crate::parallel;
 
@@ -141,6 +142,9 @@ pub struct Counts {
     pub open_pairs: u64,
 }
 
+/// A version and one that came later.
+pub type Succession = (u32, u32);
+
 /// The known order: the graph and the tables it was made from.
 pub struct Dependencies {
     /// The graph.
@@ -159,6 +163,10 @@ pub struct Dependencies {
     pub told: Vec<(u32, u32)>,
     /// Whether a told version has several possible writers, so that what was told could not be used whole.
     pub told_ambiguously: bool,
+    /// Told successions that only the later transaction itself read, with those that others read in their place.
+    pub told_by_itself: Vec<(Succession, Succession)>,
+    /// Reads of lists that do not go together with others of the same key.
+    pub list_faults: Vec<Fault>,
     /// The next counted transaction of the session, or [`NONE`].
     pub session_next: Vec<u32>,
     /// How much is known.
@@ -212,6 +220,8 @@ pub fn collect(
         before_initial: chains.before_initial,
         told: chains.told,
         told_ambiguously: chains.told_ambiguously,
+        told_by_itself: chains.told_by_itself,
+        list_faults: chains.list_faults,
         session_next,
         counts,
     }
@@ -252,6 +262,8 @@ struct Chains {
     before_initial: Vec<u32>,
     told: Vec<(u32, u32)>,
     told_ambiguously: bool,
+    told_by_itself: Vec<(Succession, Succession)>,
+    list_faults: Vec<Fault>,
 }
 
 impl Chains {
@@ -265,9 +277,16 @@ impl Chains {
             before_initial: Vec::new(),
             told: Vec::new(),
             told_ambiguously: false,
+            told_by_itself: Vec::new(),
+            list_faults: Vec::new(),
         };
         let mut roots = Vec::new();
+        let lists = history.has_lists();
         for key in 0..attribution.keys() {
+            if lists {
+                chains.add_list(history, attribution, roles, key, counts);
+                continue;
+            }
             roots.clear();
             let mut read: Option<(u32, u32)> = None;
             for place in attribution.places(key) {
@@ -290,6 +309,59 @@ impl Chains {
             chains.place_roots(key, &roots, counts);
         }
         chains
+    }
+
+    /// The order that the lists of a key show.
+    fn add_list(
+        &mut self,
+        history: &History,
+        attribution: &Attribution,
+        roles: &[Role],
+        key: u32,
+        counts: &mut Counts,
+    ) {
+        let told = lists::told(history, attribution, roles, key);
+        self.list_faults.extend(told.faults);
+        let pairs = || told.order.windows(2).map(|pair| (pair[0], pair[1]));
+        let more = if told.chain { None } else { Some(pairs()) }.into_iter().flatten().chain(told.more.iter().copied());
+        for (before, after) in more {
+            self.told.push((before, after));
+            self.also.entry(before).or_default().push(after);
+        }
+        let last = told.order.last().copied().unwrap_or(Attribution::initial_version(key));
+        for &(after, version) in &told.unread {
+            self.told.push((last, version));
+            if after != last {
+                self.told_by_itself.push(((last, version), (after, version)));
+                self.also.entry(after).or_default().push(version);
+            }
+        }
+        if !told.chain {
+            return;
+        }
+        for (before, after) in pairs() {
+            self.made[after as usize] = true;
+            self.overwritten_by[before as usize] = after;
+            self.placed.push((before, after));
+            self.told.push((before, after));
+        }
+        let roots: Vec<u32> = told.unread.iter().map(|&(_, version)| version).collect();
+        self.place_after(last, &roots, counts);
+        // Two that read the end of the list and then appended to it have lost an update, whoever came first.
+        let made = |&root: &u32| {
+            let writer = attribution.writer(root);
+            attribution.places(key).any(|p| attribution.txn[p] == writer && attribution.read_of[p] == last)
+        };
+        let mut made = roots.iter().copied().filter(made);
+        if let (Some(first), Some(second)) = (made.next(), made.next()) {
+            self.divergences.push((last, first, second));
+            for root in [first, second] {
+                let also = self.also.entry(last).or_default();
+                if !also.contains(&root) {
+                    also.push(root);
+                }
+            }
+        }
     }
 
     fn follow(&mut self, before: u32, after: u32) {
@@ -316,12 +388,19 @@ impl Chains {
             forked |= self.also.contains_key(&last);
         }
         // A fork of that chain is a lost update already, and leaves no single end to come after.
-        if forked {
-            return;
+        if !forked {
+            self.place_after(last, roots, counts);
         }
+    }
+
+    /// All of these come after `last`, in an order that is open if they are several.
+    fn place_after(&mut self, last: u32, roots: &[u32], counts: &mut Counts) {
         if let [root] = roots {
             self.overwritten_by[last as usize] = *root;
             self.placed.push((last, *root));
+            return;
+        }
+        if roots.is_empty() {
             return;
         }
         let count = roots.len() as u64;
@@ -335,7 +414,8 @@ impl Chains {
 
     /// What the database told about the order of versions.
     fn add_told(&mut self, history: &History, attribution: &Attribution, roles: &[Role]) {
-        if history.versions.is_empty() {
+        // What is told of lists is not needed: they show their order themselves.
+        if history.versions.is_empty() || history.has_lists() {
             return;
         }
         for (key, values) in &history.versions {

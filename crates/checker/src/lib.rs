@@ -12,6 +12,7 @@ pub mod components;
 pub mod dependencies;
 pub mod evidence;
 pub mod linear;
+mod lists;
 pub mod outcome;
 pub mod parallel;
 pub mod readers;

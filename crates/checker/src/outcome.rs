@@ -39,6 +39,7 @@ pub fn roles(history: &History, attribution: &Attribution, judge_aborted: bool) 
             }
         }
     }
+    reads.extend(&attribution.also_seen);
     reads.sort_unstable();
     let mut queue: Vec<u32> = Vec::new();
     for &(reader, writer) in &reads {

@@ -16,6 +16,8 @@ struct Register {
     /// For lists: all elements, and how many there were after each commit.
     elements: Vec<Value>,
     lengths: Vec<(u32, usize)>,
+    /// How many there were from the start.
+    first: usize,
 }
 
 impl Register {
@@ -26,7 +28,7 @@ impl Register {
 
     fn list_at(&self, snapshot: u32) -> &[Value] {
         let before = self.lengths.partition_point(|&(commit, _)| commit < snapshot);
-        &self.elements[..before.checked_sub(1).map_or(0, |at| self.lengths[at].1)]
+        &self.elements[..before.checked_sub(1).map_or(self.first, |at| self.lengths[at].1)]
     }
 
     fn changed_since(&self, snapshot: u32) -> bool {
@@ -95,6 +97,10 @@ impl Analysis {
         for &(name, value) in &history.header.initial {
             if let Some(key) = history.keys.find(name) {
                 initial[key as usize] = value;
+                if let Some(elements) = history.lists.of(value) {
+                    keys[key as usize].elements = elements.to_vec();
+                    keys[key as usize].first = elements.len();
+                }
             }
         }
         for (at, &txn) in explanation.commits.iter().enumerate() {
@@ -110,7 +116,7 @@ impl Analysis {
                 let mine = own.iter().rev().find(|(k, _)| *k == key).map(|&(_, value)| value);
                 let now = mine.unwrap_or_else(|| register.value_at(seen, initial[key as usize]));
                 match history.op(row) {
-                    Op::Read(_, value) if value.is_list() || appended.iter().any(|(k, _)| *k == key) => {
+                    Op::Read(_, value) if value.is_list() || initial[key as usize].is_list() || appended.iter().any(|(k, _)| *k == key) => {
                         let read = history.lists.of(value).unwrap_or(&[]);
                         let more = appended.iter().filter(|(k, _)| *k == key).map(|(_, element)| element);
                         if !register.list_at(seen).iter().chain(more).eq(read.iter()) {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::acyclic::{Rule, Space};
 use crate::analysis::{Analysis, CycleEdge, REPORTED_MAX, Violation, rw};
 use crate::attribution::{INITIAL, NONE};
-use crate::dependencies::{Edge, Graph};
+use crate::dependencies::{Edge, Graph, Succession};
 use crate::evidence::{Evidence, Relation, between};
 use crate::outcome::Role;
 use crate::saturation::{ByOp, Inferred, Saturated, Saturation, Visibility};
@@ -16,8 +16,11 @@ use crate::shortest::{CycleStep, Step};
 impl Analysis {
     /// PL-1: an order of the writers that follows every told chain, or a cycle of those.
     pub(crate) fn overwrites(&self, all: bool) -> Result<Vec<u32>, Vec<Violation>> {
-        let told = self.dependencies.told.iter().filter(|(a, b)| !self.is_unknown(*a) && !self.is_unknown(*b));
+        // What a transaction read does not bind it here.
+        let replaced: FxHashMap<Succession, Succession> = self.dependencies.told_by_itself.iter().copied().collect();
+        let told = self.dependencies.told.iter().map(|pair| replaced.get(pair).unwrap_or(pair));
         let edges: Vec<_> = told
+            .filter(|(a, b)| !self.is_unknown(*a) && !self.is_unknown(*b))
             .map(|&(before, after)| (self.attribution.writer(before), self.attribution.writer(after)))
             .filter(|&(from, to)| from != INITIAL && to != INITIAL)
             .collect();

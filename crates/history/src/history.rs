@@ -218,6 +218,11 @@ impl History {
         self.txns.id.is_empty()
     }
 
+    /// Whether the keys hold lists.
+    pub fn has_lists(&self) -> bool {
+        !self.lists.first.is_empty() || self.ops.kind.contains(&OpKind::Append)
+    }
+
     /// What a key holds before the first transaction.
     pub fn initial_value(&self, key: u32) -> Value {
         let name = self.keys.name(key);

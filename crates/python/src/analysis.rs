@@ -239,6 +239,9 @@ fn fault_name(kind: ReadFault) -> &'static str {
         ReadFault::NotMyLastWrite => "not-my-last-write",
         ReadFault::NotMyOwnWrite => "not-my-own-write",
         ReadFault::NonRepeatable => "non-repeatable-read",
+        ReadFault::DuplicateElement => "duplicate-element",
+        ReadFault::LostElement => "lost-element",
+        ReadFault::IncompatibleOrder => "incompatible-order",
     }
 }
 

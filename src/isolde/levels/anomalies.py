@@ -18,6 +18,7 @@ class AnomalyRow:
 
 
 _RC, _RA, _CC, _PC = Level.READ_COMMITTED, Level.READ_ATOMIC, Level.CAUSAL, Level.PREFIX
+_PL2 = Level.PL_2
 _SI, _SER = Level.SNAPSHOT_ISOLATION, Level.SERIALIZABLE
 _WEI = "Wei et al. 2025, table I"
 
@@ -29,6 +30,13 @@ ANOMALIES: tuple[AnomalyRow, ...] = (
     AnomalyRow("not-my-own-write", "a transaction wrote a key and then read somebody else's value", _RC, _WEI),
     AnomalyRow(
         "intermediate-read", "a value was read that its writer overwrote before committing", _RC, "Adya 1999, G1b"
+    ),
+    AnomalyRow(
+        "incompatible-order", "two lists of a key were read that no order of the appends gives", _PL2, "Kingsbury 2020, Elle"
+    ),
+    AnomalyRow("duplicate-element", "a list held an element twice that was appended once", _PL2, "Kingsbury 2020, Elle"),
+    AnomalyRow(
+        "lost-element", "a list lacked an element that came before one that it showed", _PL2, "Kingsbury 2020, Elle"
     ),
     AnomalyRow("non-repeatable-read", "a transaction read a key twice and saw two values", _RA, "Biswas & Enea 2019"),
     AnomalyRow(

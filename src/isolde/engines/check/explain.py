@@ -28,6 +28,7 @@ from isolde.findings import Anomaly, Case, Circle, Link, Supposition
 from isolde.findings.model import Kind
 from isolde.formats import decode
 from isolde.history import (
+    Append,
     History,
     Key,
     Operation,
@@ -120,6 +121,16 @@ class Explainer:
             case "non-repeatable-read":
                 before = _seen(self.op(found.seen))[1] if found.seen else "another value"
                 text = f"{reader} read {key} = {before} and then {key} = {value}, without writing {key} in between."
+            case "duplicate-element":
+                text = f"{what}: it holds an element twice that {other} appended once."
+            case "lost-element" if found.seen is not None and found.seen.txn == found.other and self.reads(found.seen):
+                text = f"{what}, which lacks elements that came earlier: {other} read {self.content(found.seen)}."
+            case "lost-element":
+                text = f"{what}, without {self.written(found.seen)} that {other} had appended before."
+            case "incompatible-order" if found.seen is not None and self.reads(found.seen):
+                text = f"{what}, and {other} read {self.content(found.seen)}: no order of the appends gives both lists."
+            case "incompatible-order":
+                text = f"{what}, where the elements of {other} stand in another order than it appended them."
             case name:
                 raise IsoldeError(f"the core reported an unknown anomaly {name!r}")
         positions = (found.read.txn,) if found.other in (None, found.read.txn) else (found.other, found.read.txn)
@@ -205,6 +216,8 @@ class Explainer:
             case "rt":
                 ended, began = self.transaction(source).end, self.transaction(target).start
                 text = f"{start} was over (at {ended}) before {end} began (at {began})."
+            case "wr" if self.appends(reason.from_op):
+                text = f"{end} read {self.content(reason.to_op)}, which ends with what {start} appended."
             case "wr":
                 text = f"{end} read {self.content(reason.to_op)}, which {start} wrote."
             case "ww" if reason.seen_op is not None:
@@ -213,14 +226,24 @@ class Explainer:
                     f"{reader} had seen {start}, which wrote {self.written(reason.from_op)}, and yet read"
                     f" {self.content(reason.seen_op)} of {end}, so that came later."
                 )
+            case "ww" if self.appends(reason.from_op):
+                text = f"{start} appended {self.written(reason.from_op)}, and {end} then {self.written(reason.to_op)}."
             case "ww":
                 text = f"{end} overwrote {self.written(reason.from_op)} of {start} with {self.written(reason.to_op)}."
+            case "rw" if self.appends(reason.to_op):
+                text = f"{start} read {self.content(reason.from_op)}, and {end} then appended {self.written(reason.to_op)}."
             case "rw":
                 text = f"{start} read {self.content(reason.from_op)}, which {end} replaced by {self.written(reason.to_op)}."
             case _:
                 assert_never(reason.relation)
         through = self.transaction(reason.seen_op.txn).id if reason.relation == "ww" and reason.seen_op else None
         return Link(self.transaction(source).id, self.transaction(target).id, reason.relation, key, text, through)
+
+    def reads(self, place: OpPlace) -> bool:
+        return observed(self.op(place)) is not None
+
+    def appends(self, place: OpPlace | None) -> bool:
+        return place is not None and isinstance(self.op(place), Append)
 
     def content(self, place: OpPlace | None) -> str:
         return "a value" if place is None else " = ".join(_seen(self.op(place)))
@@ -381,11 +404,15 @@ def _key_of(op: Operation) -> Key:
 
 
 def _seen(op: Operation) -> tuple[str, str]:
-    return _assignment(observed(op) or written(op))
+    return _assignment(observed(op) or written(op) or _appended(op))
 
 
 def _written(op: Operation) -> tuple[str, str]:
-    return _assignment(written(op) or observed(op))
+    return _assignment(written(op) or _appended(op) or observed(op))
+
+
+def _appended(op: Operation) -> tuple[Key, Value] | None:
+    return (op.key, op.element) if isinstance(op, Append) else None
 
 
 def _assignment(pair: tuple[Key, Value] | None) -> tuple[str, str]:

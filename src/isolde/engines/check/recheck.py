@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from isolde.engines.check.recheck_lists import as_registers, has_lists, unexplained_list
 from isolde.findings import Anomaly, Case, Circle, Link, Supposition
 from isolde.history import (
     CompareAndSet,
@@ -31,6 +32,10 @@ def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted:
     For cycles: every edge is shown by operations, the edges close, and the level forbids such a cycle. For single reads: the
     value has no writer that the reader may see.
     """
+    if has_lists(history):
+        if not anomaly.cycle and not anomaly.cases:
+            return unexplained_list(history, anomaly)
+        history = as_registers(history, reads_bind=level is not Level.READ_UNCOMMITTED)
     by_id = {transaction.id: transaction for transaction in history.transactions}
     counted = _counted(history, judge_aborted=judge_aborted)
     if anomaly.cases:

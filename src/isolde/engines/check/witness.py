@@ -13,10 +13,23 @@ from dataclasses import replace
 
 from isolde._core import Analysis, Columns
 from isolde.engines.check.decide import check
+from isolde.engines.check.recheck_lists import has_lists, listed
 from isolde.errors import IsoldeError
 from isolde.findings import Anomaly, Verdict
 from isolde.formats import decode, encode
-from isolde.history import History, Key, Operation, Status, TxnId, Value, observed, token, written
+from isolde.history import (
+    Append,
+    History,
+    Key,
+    Operation,
+    Read,
+    Status,
+    TxnId,
+    Value,
+    observed,
+    token,
+    written,
+)
 from isolde.levels import Level
 
 
@@ -65,9 +78,11 @@ def _with_outcomes(history: History) -> History:
 def _closed(history: History, shown: set[TxnId], *, keep_initial: bool) -> History:
     """``history`` with every read either explained from within, or taken as initial, or left out.
 
-    The transactions ``shown`` stay as they are. ``keep_initial`` says which reads go when both the initial value and a value
+    Lists lose the elements of transactions that were left behind. The transactions ``shown`` stay as they are. ``keep_initial`` says which reads go when both the initial value and a value
     from outside are needed: those from outside, or those of the initial value.
     """
+    if has_lists(history):
+        return _closed_lists(history, shown)
     installed: set[tuple[Key, Hashable]] = set()
     for transaction in history.transactions:
         installed |= {(w[0], token(w[1])) for op in transaction.ops if (w := written(op)) is not None}
@@ -98,3 +113,16 @@ def _closed(history: History, shown: set[TxnId], *, keep_initial: bool) -> Histo
     initial = {key: value for key, value in initial.items() if key in used}
     versions = tuple(chain for chain in history.versions if chain.key in used)
     return replace(history, transactions=kept, initial=initial, versions=versions)
+
+
+def _closed_lists(history: History, shown: set[TxnId]) -> History:
+    appended = {(op.key, token(op.element)) for t in history.transactions for op in t.ops if isinstance(op, Append)}
+    appended |= {(key, token(e)) for key, value in history.initial.items() for e in listed(value)}
+
+    def closed(op: Operation) -> Operation:
+        if not isinstance(op, Read) or not isinstance(op.value, tuple):
+            return op
+        return replace(op, value=tuple(element for element in op.value if (op.key, token(element)) in appended))
+
+    kept = tuple(t if t.id in shown else replace(t, ops=tuple(map(closed, t.ops))) for t in history.transactions)
+    return replace(history, transactions=kept)
