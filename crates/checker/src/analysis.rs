@@ -247,7 +247,9 @@ impl Analysis {
         let no_times = if needs_times { without_times(&self.history, &self.roles) } else { None };
         let mut decision = Decision::Satisfied(None);
         let plain = |found: Result<Vec<u32>, Vec<Violation>>| match found {
-            Ok(commits) => Decision::Satisfied(Some(Explanation { commits, snapshots: Vec::new(), effects: Vec::new() })),
+            Ok(commits) => {
+                Decision::Satisfied(Some(Explanation { commits, snapshots: Vec::new(), effects: Vec::new() }))
+            }
             Err(found) => Decision::Violated(found),
         };
         if violations.is_empty() || all {

@@ -4,11 +4,7 @@ const UNSEEN: u32 = u32::MAX;
 
 /// The components of more than one node among those marked in `within`, smallest first. `successors` calls its
 /// second argument with every node that the first leads to.
-pub fn components(
-    nodes: usize,
-    within: &[bool],
-    successors: impl Fn(u32, &mut dyn FnMut(u32)),
-) -> Vec<Vec<u32>> {
+pub fn components(nodes: usize, within: &[bool], successors: impl Fn(u32, &mut dyn FnMut(u32))) -> Vec<Vec<u32>> {
     let mut search = Search {
         index: vec![UNSEEN; nodes],
         low: vec![0; nodes],

@@ -234,7 +234,12 @@ impl<'a> ListKey<'a> {
 
     fn first_of(&self, at: usize) -> usize {
         let txn = self.accesses[at].txn;
-        (0..=at).rev().take_while(|&place| self.accesses[place].txn == txn).filter(|&place| self.begins[place]).last().unwrap_or(at)
+        (0..=at)
+            .rev()
+            .take_while(|&place| self.accesses[place].txn == txn)
+            .filter(|&place| self.begins[place])
+            .last()
+            .unwrap_or(at)
     }
 
     fn note_unknown(&self, read: usize, appended: usize, found: &mut Found) {
@@ -333,7 +338,11 @@ pub fn told(history: &History, attribution: &Attribution, roles: &[Role], key: u
         }
     }
     let second = longest.and_then(|longest| {
-        reads.iter().filter(|seen| !odd(seen) && seen.reader != longest.reader).max_by_key(|seen| seen.list.len()).map(&versions)
+        reads
+            .iter()
+            .filter(|seen| !odd(seen) && seen.reader != longest.reader)
+            .max_by_key(|seen| seen.list.len())
+            .map(&versions)
     });
     let mut unread: Vec<u32> = version_of.values().copied().filter(|version| !shown.contains(version)).collect();
     unread.sort_unstable();

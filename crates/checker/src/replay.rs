@@ -48,12 +48,11 @@ impl Analysis {
             }
         }
         let all_there = (0..self.history.len()).all(|row| place[row].is_some() || self.roles[row] == Role::Absent);
-        let counts_only = commits.iter().all(|&txn| {
-            self.roles[txn as usize] != Role::Absent || effects.contains(&txn)
-        });
+        let counts_only = commits.iter().all(|&txn| self.roles[txn as usize] != Role::Absent || effects.contains(&txn));
         let may_have = effects.iter().all(|&txn| self.history.txns.status[txn as usize] == Status::Unknown);
         let one_each = snapshots.is_empty() || snapshots.len() == commits.len();
-        if !all_there || !counts_only || !may_have || !one_each || (rule == Rule::Serializable && !snapshots.is_empty()) {
+        if !all_there || !counts_only || !may_have || !one_each || (rule == Rule::Serializable && !snapshots.is_empty())
+        {
             return false;
         }
         let snapshot = |at: usize| snapshots.get(at).copied().unwrap_or(at as u32);
@@ -116,7 +115,11 @@ impl Analysis {
                 let mine = own.iter().rev().find(|(k, _)| *k == key).map(|&(_, value)| value);
                 let now = mine.unwrap_or_else(|| register.value_at(seen, initial[key as usize]));
                 match history.op(row) {
-                    Op::Read(_, value) if value.is_list() || initial[key as usize].is_list() || appended.iter().any(|(k, _)| *k == key) => {
+                    Op::Read(_, value)
+                        if value.is_list()
+                            || initial[key as usize].is_list()
+                            || appended.iter().any(|(k, _)| *k == key) =>
+                    {
                         let read = history.lists.of(value).unwrap_or(&[]);
                         let more = appended.iter().filter(|(k, _)| *k == key).map(|(_, element)| element);
                         if !register.list_at(seen).iter().chain(more).eq(read.iter()) {
@@ -138,7 +141,8 @@ impl Analysis {
             if self.roles[txn as usize] != Role::Effective && !explanation.effects.contains(&txn) {
                 continue;
             }
-            let overwritten = |&(key, _): &(u32, Value)| rule == Rule::Snapshot && keys[key as usize].changed_since(seen);
+            let overwritten =
+                |&(key, _): &(u32, Value)| rule == Rule::Snapshot && keys[key as usize].changed_since(seen);
             if own.iter().chain(&appended).any(overwritten) {
                 return false;
             }

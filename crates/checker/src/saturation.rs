@@ -225,10 +225,7 @@ impl Saturation<'_> {
         }
         let mut reads = Vec::new();
         self.each_txn(|txn| reads.extend(self.sources(txn).map(|source| (source, txn))));
-        Graph::of_edges(
-            self.history.len(),
-            &[(Edge::Dependency, &reads), (Edge::Session, &session), (kind, more)],
-        )
+        Graph::of_edges(self.history.len(), &[(Edge::Dependency, &reads), (Edge::Session, &session), (kind, more)])
     }
 
     /// The successions that the database told, between transactions.

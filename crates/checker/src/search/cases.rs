@@ -118,15 +118,19 @@ impl<'c> Small<'c> {
                 if !self.is_asked(&state, choice) {
                     continue;
                 }
-                let free: Vec<u32> =
-                    self.alternatives(choice).filter(|&alt| matches!(self.look(&state, (choice, alt)), Next::Free)).collect();
+                let free: Vec<u32> = self
+                    .alternatives(choice)
+                    .filter(|&alt| matches!(self.look(&state, (choice, alt)), Next::Free))
+                    .collect();
                 match free[..] {
                     [] => return Some(true),
                     [only] => {
                         self.pick(&mut state, (choice, only));
                         forced = true;
                     }
-                    _ if branch.as_ref().is_none_or(|(_, other)| free.len() < other.len()) => branch = Some((choice, free)),
+                    _ if branch.as_ref().is_none_or(|(_, other)| free.len() < other.len()) => {
+                        branch = Some((choice, free))
+                    }
                     _ => {}
                 }
             }
@@ -178,7 +182,10 @@ impl<'c> Small<'c> {
 
     fn look(&self, state: &State, alternative: Alternative) -> Next {
         let excluded = &self.excluded[alternative.0 as usize];
-        if excluded.iter().any(|&(alt, (other, picked))| alt == alternative.1 && state.picks[other as usize] == Some(picked)) {
+        if excluded
+            .iter()
+            .any(|&(alt, (other, picked))| alt == alternative.1 && state.picks[other as usize] == Some(picked))
+        {
             return Next::Closed(None);
         }
         // Several edges may close a cycle only together.

@@ -107,28 +107,14 @@ impl Explainer<'_, '_> {
             both.for_each(|&to| visit(to));
         });
         let component = found.first().expect("what has no order has a component");
+        let inside: FxHashSet<u32> = component.iter().copied().collect();
         let paths = self.paths();
-        let mut best: Option<(usize, usize, Vec<Labelled>)> = None;
-        for &start in component.iter().take(STARTS_MAX) {
-            for extra in self.successors(start) {
-                let Some((_, mut steps)) = paths.path(extra.1, |node| node == start, ALL_ROUNDS, &Extra::default())
-                else {
-                    continue;
-                };
-                steps.insert(0, extra);
-                let weight = (self.decided(&steps).len(), steps.len());
-                if best.as_ref().is_none_or(|(decided, length, _)| weight < (*decided, *length)) {
-                    best = Some((weight.0, weight.1, steps));
-                }
-            }
-        }
-        best.expect("a node of a component lies on a cycle").2
-    }
-
-    fn successors(&self, node: u32) -> Vec<Labelled> {
-        let mut all = Vec::new();
-        self.paths().each(node, ALL_ROUNDS, &mut |to, label| all.push((node, to, label)));
-        all
+        let step = (component.len() / STARTS_MAX).max(1);
+        let cycles = component.iter().step_by(step).filter_map(|&start| {
+            let (_, steps) = paths.path(start, |node| node == start, ALL_ROUNDS, &Extra::default(), Some(&inside))?;
+            Some(((self.decided(&steps).len(), steps.len()), steps))
+        });
+        cycles.min_by_key(|(weight, _)| *weight).expect("a node of a component lies on a cycle").1
     }
 
     /// All pairs that the reasons for these decisions hang on.
@@ -154,7 +140,7 @@ impl Explainer<'_, '_> {
             let starts: FxHashSet<u32> = closing.iter().map(|&(_, to)| to).collect();
             for start in starts {
                 let goal = |node: u32| closing.contains(&(node, start));
-                if let Some((_, steps)) = paths.path(start, goal, round, &Extra::default()) {
+                if let Some((_, steps)) = paths.path(start, goal, round, &Extra::default(), None) {
                     let needs = self.decided(&steps);
                     if best.as_ref().is_none_or(|other| needs.len() < other.len()) {
                         best = Some(needs);
@@ -296,7 +282,8 @@ impl Explainer<'_, '_> {
         match csp.choices[choice as usize] {
             Choice::Order(a, b) => {
                 let (first, second) = if alternative == 0 { (a, b) } else { (b, a) };
-                let (last, head) = (self.polygraph.chains[first as usize].last, self.polygraph.chains[second as usize].first);
+                let (last, head) =
+                    (self.polygraph.chains[first as usize].last, self.polygraph.chains[second as usize].first);
                 Assumption::Before { first_op: self.op_of(last), second_op: self.op_of(head) }
             }
             Choice::Source(place) => {
@@ -341,8 +328,13 @@ impl Round<'_, '_, '_> {
         csp.edges.retain(|guarded| guarded.when.iter().all(|(choice, _)| asked.contains(choice)));
         let (words, base, edges) = self.matrix(&csp)?;
         let tree = Small::new(&csp, words, base, edges).lay_open(wanted)?;
-        let mut drawing =
-            Drawing { round: self, csp: &csp, paths: Paths::new(polygraph, self.orders), decided: Vec::new(), choices: FxHashSet::default() };
+        let mut drawing = Drawing {
+            round: self,
+            csp: &csp,
+            paths: Paths::new(polygraph, self.orders),
+            decided: Vec::new(),
+            choices: FxHashSet::default(),
+        };
         let (proof, _) = drawing.draw(&tree, &mut Vec::new())?;
         Some(Drawn { proof, choices: drawing.choices.len() as u64, decided: drawing.decided })
     }
@@ -431,7 +423,7 @@ impl Drawing<'_, '_, '_, '_> {
             }
         }
         let (from, to) = self.csp.edges[closing].edge;
-        let (_, mut steps) = self.paths.path(to, |node| node == from, self.round.before_round, &extra)?;
+        let (_, mut steps) = self.paths.path(to, |node| node == from, self.round.before_round, &extra, None)?;
         steps.insert(0, (from, to, Label::Chosen(closing as u32)));
         let mut used = FxHashSet::default();
         for &(_, _, label) in &steps {

@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::net::Net;
 use super::polygraph::Polygraph;
 use super::select::Selectors;
 use crate::acyclic::{Node, Rule};
@@ -26,6 +27,7 @@ pub struct Guess {
 
 struct Run<'p, 'a> {
     polygraph: &'p Polygraph<'a>,
+    more: Option<&'p Net>,
     selectors: &'p Selectors,
     waiting: Vec<u32>,
     ready: BinaryHeap<Reverse<(i64, u32)>>,
@@ -41,17 +43,19 @@ struct Run<'p, 'a> {
     guess: Guess,
 }
 
-/// Runs the transactions greedily.
-pub fn guess(polygraph: &Polygraph<'_>, selectors: &Selectors) -> Guess {
+/// Runs the transactions greedily; `more` are edges to be followed besides the known ones.
+pub fn guess(polygraph: &Polygraph<'_>, selectors: &Selectors, more: Option<&Net>) -> Guess {
     let nodes = polygraph.known.len();
     let chains = polygraph.chains.len();
     let mut waiting = vec![0u32; nodes];
     for node in 0..nodes as u32 {
         polygraph.known.out(node).iter().for_each(|&to| waiting[to as usize] += 1);
+        more.iter().flat_map(|more| more.out(node)).for_each(|&to| waiting[to as usize] += 1);
     }
     let keys = polygraph.analysis.attribution.keys() as usize;
     let mut run = Run {
         polygraph,
+        more,
         selectors,
         waiting,
         ready: BinaryHeap::new(),
@@ -62,7 +66,11 @@ pub fn guess(polygraph: &Polygraph<'_>, selectors: &Selectors) -> Guess {
         readers_left: (0..chains)
             .map(|chain| polygraph.readers.of(polygraph.chains[chain].last).len() as u32)
             .collect(),
-        ended: polygraph.chains.iter().map(|chain| polygraph.analysis.attribution.writer(chain.last) == INITIAL).collect(),
+        ended: polygraph
+            .chains
+            .iter()
+            .map(|chain| polygraph.analysis.attribution.writer(chain.last) == INITIAL)
+            .collect(),
         guess: Guess { order: Vec::with_capacity(nodes), complete: false, began: vec![NONE; chains] },
     };
     for group in &polygraph.groups {
@@ -108,9 +116,8 @@ impl Run<'_, '_> {
     fn installed(&self, row: usize) -> Option<u32> {
         let analysis = self.polygraph.analysis;
         let key = analysis.history.ops.key[row];
-        self.polygraph.by_op.installs[row].then(|| {
-            analysis.attribution.version_at(analysis.attribution.place(key, row as u32))
-        })
+        self.polygraph.by_op.installs[row]
+            .then(|| analysis.attribution.version_at(analysis.attribution.place(key, row as u32)))
     }
 
     /// The key that the node must wait for, if any.
@@ -143,7 +150,8 @@ impl Run<'_, '_> {
 
     fn execute(&mut self, node: u32) {
         self.guess.order.push(node);
-        for &to in self.polygraph.known.out(node) {
+        let more = self.more.iter().flat_map(|more| more.out(node));
+        for &to in self.polygraph.known.out(node).iter().chain(more) {
             self.waiting[to as usize] -= 1;
             if self.waiting[to as usize] == 0 {
                 self.ready.push(Reverse((self.polygraph.moment(to), to)));

@@ -51,15 +51,20 @@ impl Analysis {
         });
         let space = Space { graph, rule, timeline: times.as_ref() };
         let polygraph = Polygraph::new(self, space, &selectors);
-        let guess = guess(&polygraph, &selectors);
-        if guess.complete {
-            return Decision::Satisfied(Some(self.explained(&polygraph, &guess.order, &[])));
+        let first = guess(&polygraph, &selectors, None);
+        if first.complete {
+            return Decision::Satisfied(Some(self.explained(&polygraph, &first.order, &[])));
         }
         let pruned = prune(&polygraph);
         let explainer = Explainer { polygraph: &polygraph, selectors: &selectors, pruned: &pruned };
         let Some(order) = &pruned.order else {
             return Decision::Violated(vec![explainer.contradiction()]);
         };
+        // What pruning found may be enough to guess right.
+        let guess = guess(&polygraph, &selectors, Some(&pruned.derived));
+        if guess.complete {
+            return Decision::Satisfied(Some(self.explained(&polygraph, &guess.order, &[])));
+        }
         let pairs = pruned.orders.iter().flat_map(|orders| orders.open());
         let csp = Csp::of(&polygraph, &selectors, &pruned.orders, pairs);
         let open = Open::Choices { pairs: pruned.open, reads: selectors.all.len() as u64 };
@@ -117,9 +122,8 @@ impl Analysis {
             polygraph.known.out(node).iter().chain(pruned.derived.out(node)).for_each(|&to| visit(to));
         };
         if !selectors.is_empty() {
-            let known = || {
-                Net::build(nodes, |visit| (0..nodes as u32).for_each(|node| union(node, &mut |to| visit(node, to))))
-            };
+            let known =
+                || Net::build(nodes, |visit| (0..nodes as u32).for_each(|node| union(node, &mut |to| visit(node, to))));
             let by_choice = |choice: u32| plausible(csp.choices[choice as usize]);
             return solve(&Question { csp, known: &known, order, plausible: &by_choice }, &mut budget);
         }

@@ -57,9 +57,11 @@ impl Orders {
     /// The pairs that are open, the lower chain first.
     pub fn open(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let chains = self.chains();
-        chains.clone().flat_map(move |b| (chains.start..b).map(move |a| (a, b))).zip(&self.cells).filter_map(
-            |(pair, &code)| (code == 0).then_some(pair),
-        )
+        chains
+            .clone()
+            .flat_map(move |b| (chains.start..b).map(move |a| (a, b)))
+            .zip(&self.cells)
+            .filter_map(|(pair, &code)| (code == 0).then_some(pair))
     }
 
     /// Calls `visit` with the edges of what is known, without those that follow from others. `rank` orders the chains

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::orders::Orders;
 use super::polygraph::Polygraph;
@@ -58,7 +58,7 @@ impl<'p, 'a> Paths<'p, 'a> {
     }
 
     /// Calls `visit` with every edge that leaves a node.
-    pub fn each(&self, node: u32, before_round: u8, visit: &mut dyn FnMut(u32, Label)) {
+    fn each(&self, node: u32, before_round: u8, visit: &mut dyn FnMut(u32, Label)) {
         let space = &self.polygraph.space;
         let (txn, commits, reads) = match space.node(node) {
             Node::Time(_) => {
@@ -76,16 +76,22 @@ impl<'p, 'a> Paths<'p, 'a> {
             let key = self.polygraph.analysis.history.ops.key[row];
             let read = self.polygraph.by_op.read_of[row];
             if reads && read != NONE {
-                self.behind(self.polygraph.ends[read as usize], before_round, |head| {
-                    (self.polygraph.commit(head), head != txn)
-                }, visit);
+                self.behind(
+                    self.polygraph.ends[read as usize],
+                    before_round,
+                    |head| (self.polygraph.commit(head), head != txn),
+                    visit,
+                );
             }
             if commits && self.polygraph.by_op.installs[row] {
                 let attribution = &self.polygraph.analysis.attribution;
                 let version = attribution.version_at(attribution.place(key, row as u32));
-                self.behind(self.polygraph.ends[version as usize], before_round, |head| {
-                    (self.polygraph.overwrite_target(head), true)
-                }, visit);
+                self.behind(
+                    self.polygraph.ends[version as usize],
+                    before_round,
+                    |head| (self.polygraph.overwrite_target(head), true),
+                    visit,
+                );
             }
         }
     }
@@ -113,35 +119,34 @@ impl<'p, 'a> Paths<'p, 'a> {
         }
     }
 
-    /// A cheapest path from `start` to a node that `goal` accepts, over what was known before a round and `extra`.
+    /// A cheapest path of at least one edge from `start` to a node that `goal` accepts, over what was known before a
+    /// round and `extra`, inside of a set of nodes if one is given.
     pub fn path(
         &self,
         start: u32,
         goal: impl Fn(u32) -> bool,
         before_round: u8,
         extra: &Extra,
+        inside: Option<&FxHashSet<u32>>,
     ) -> Option<(u32, Vec<Labelled>)> {
         let mut best: FxHashMap<u32, (u64, Labelled)> = FxHashMap::default();
         let mut queue = BinaryHeap::from([Reverse((0u64, start))]);
-        best.insert(start, (0, (NONE, start, Label::Inside)));
         while let Some(Reverse((distance, node))) = queue.pop() {
-            if best[&node].0 < distance {
+            if best.get(&node).is_some_and(|&(known, _)| known < distance) {
                 continue;
             }
-            if goal(node) {
-                let mut steps = Vec::new();
-                let mut at = node;
-                while at != start {
-                    let step = best[&at].1;
-                    steps.push(step);
-                    at = step.0;
+            if best.contains_key(&node) && goal(node) {
+                let mut steps = vec![best[&node].1];
+                while steps[steps.len() - 1].0 != start {
+                    steps.push(best[&steps[steps.len() - 1].0].1);
                 }
                 steps.reverse();
                 return Some((node, steps));
             }
             let mut relax = |to: u32, label: Label| {
                 let through = distance + cost(label);
-                if best.get(&to).is_none_or(|&(known, _)| through < known) {
+                let allowed = inside.is_none_or(|inside| inside.contains(&to));
+                if allowed && best.get(&to).is_none_or(|&(known, _)| through < known) {
                     best.insert(to, (through, (node, to, label)));
                     queue.push(Reverse((through, to)));
                 }

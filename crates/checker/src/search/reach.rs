@@ -2,7 +2,7 @@
 //!
 //! Nodes are covered by chains (paths); a node's label holds, for each chain, the earliest place that it
 //! reaches. With sessions as chains that is 4 bytes a session and node. Where there are too many chains, a label is a
-//! bit for each node instead. Either way the labels are made a *window* of columns at a time, each within a
+//! bit for each node that somebody asks about instead. Either way the labels are made a *window* of columns at a time, each within a
 //! fixed amount of memory, and the columns of a window are shared out over the threads.
 
 use super::net::Net;
@@ -49,6 +49,8 @@ enum Kind {
     Nodes,
 }
 
+const NO_COLUMN: u32 = u32::MAX;
+
 /// The plan: which columns there are and how many fit into a window.
 pub struct Plan<'a> {
     known: &'a Net,
@@ -57,30 +59,54 @@ pub struct Plan<'a> {
     order: &'a [u32],
     rank: Vec<u32>,
     kind: Kind,
+    /// The column of each node that is asked about.
+    column: Vec<u32>,
     columns: usize,
     width: usize,
     threads: usize,
 }
 
 impl<'a> Plan<'a> {
-    /// Labels for the union of two graphs, whose nodes stand in a topological `order`.
-    pub fn new(known: &'a Net, more: &'a Net, cover: &'a Cover, order: &'a [u32], threads: usize) -> Plan<'a> {
+    /// Labels for the union of two graphs, whose nodes stand in a topological `order`. Only the nodes marked in `asked`
+    /// can be asked about as ends of paths.
+    pub fn new(
+        known: &'a Net,
+        more: &'a Net,
+        cover: &'a Cover,
+        order: &'a [u32],
+        asked: &[bool],
+        threads: usize,
+    ) -> Plan<'a> {
         let nodes = known.len();
+        let ends = asked.iter().filter(|&&asked| asked).count();
         // Rank 0 is the last of the order, so that a node's successors have smaller ranks.
         let mut rank = vec![0u32; nodes];
         for (at, &node) in order.iter().rev().enumerate() {
             rank[node as usize] = at as u32;
         }
-        let (kind, columns, per_byte) =
-            if cover.chains * 32 <= nodes { (Kind::Chains, cover.chains, 4 * nodes) } else { (Kind::Nodes, nodes, nodes.div_ceil(8)) };
+        let mut column = vec![NO_COLUMN; nodes];
+        let (kind, columns, per_byte) = if cover.chains * 32 <= ends {
+            (Kind::Chains, cover.chains, 4 * nodes)
+        } else {
+            let mut next = 0..;
+            for &node in order.iter().filter(|&&node| asked[node as usize]) {
+                column[node as usize] = next.next().unwrap_or(NO_COLUMN);
+            }
+            (Kind::Nodes, ends, nodes.div_ceil(8))
+        };
         let width = (WINDOW_BYTES / per_byte.max(1)).clamp(64, columns.max(64)) / 64 * 64;
         let threads = if nodes < WORTH_A_THREAD { 1 } else { threads };
-        Plan { known, more, cover, order, rank, kind, columns, width: width.max(64), threads }
+        Plan { known, more, cover, order, rank, kind, column, columns, width: width.max(64), threads }
     }
 
     /// The rank of a node: it can only reach nodes of smaller rank.
     pub fn rank(&self, node: u32) -> u32 {
         self.rank[node as usize]
+    }
+
+    /// Whether there is more than one window.
+    pub fn is_costly(&self) -> bool {
+        self.columns > self.width
     }
 
     /// The windows, one after the other.
@@ -109,7 +135,7 @@ impl<'a> Plan<'a> {
                 (end - first).div_ceil(64),
                 0u64,
                 |node| {
-                    let column = self.rank(node) as usize;
+                    let column = self.column[node as usize] as usize;
                     (first..end).contains(&column).then(|| ((column - first) / 64, 1 << ((column - first) % 64)))
                 },
                 |mine, theirs| mine | theirs,
@@ -167,7 +193,7 @@ impl Window<'_> {
         }
         let column = match self.plan.kind {
             Kind::Chains => self.plan.cover.of[to as usize] as usize,
-            Kind::Nodes => to_rank as usize,
+            Kind::Nodes => self.plan.column[to as usize] as usize,
         };
         if column < self.first || column >= self.end {
             return false;

@@ -14,7 +14,7 @@ use super::csp::{Alternative, Choice, Csp};
 use super::net::Net;
 
 /// How many nodes the theory may look at for one step of the budget.
-const VISITS_A_STEP: u64 = 100;
+const VISITS_A_STEP: u64 = 25;
 /// What a clause that the solver had to look at counts for.
 const CONFLICT_VISITS: u64 = 200;
 
@@ -123,7 +123,8 @@ fn encode(question: &Question<'_>, among: &[u32], with_core: bool, visits: Visit
             (0..count).map(|alternative| Lit::new(new_var(), alternative != plausible)).collect()
         })
         .collect();
-    let active: Vec<Lit> = if with_core { among.iter().map(|_| Lit::new(new_var(), true)).collect() } else { Vec::new() };
+    let active: Vec<Lit> =
+        if with_core { among.iter().map(|_| Lit::new(new_var(), true)).collect() } else { Vec::new() };
     for (at, &choice) in among.iter().enumerate() {
         let mut clause = literals[choice as usize].clone();
         clause.extend(active.get(at).map(|&literal| !literal));
