@@ -28,6 +28,8 @@ pub struct Options {
     pub judge_aborted: bool,
     /// How many threads to use.
     pub threads: usize,
+    /// How many steps a search may take for one question.
+    pub budget: u64,
 }
 
 /// The levels that this crate decides, by the rule they follow.
@@ -107,6 +109,8 @@ pub enum Open {
     ToldOrder,
     /// Nothing rules the level out, but nothing here can confirm it.
     NotConfirmed,
+    /// On the key of this operation, so many operations could not be ordered within so many steps.
+    Budget(u32, u64, u64),
 }
 
 /// The answer.
@@ -130,7 +134,7 @@ pub struct Analysis {
     pub roles: Vec<Role>,
     /// The known order.
     pub dependencies: Dependencies,
-    unsupported: Option<OpKind>,
+    pub(crate) unsupported: Option<OpKind>,
 }
 
 impl Analysis {
@@ -147,7 +151,10 @@ impl Analysis {
 
     /// Decides one question. With `all`, every anomaly is reported that has a component of its own.
     pub fn decide(&self, question: Question, all: bool) -> Decision {
-        if let Some(kind) = self.unsupported {
+        let searched = question == Question::Linearizable && self.unsupported == Some(OpKind::Append);
+        if let Some(kind) = self.unsupported
+            && !searched
+        {
             return Decision::Undecided(Open::Operations(kind));
         }
         if question == Question::Linearizable
@@ -164,7 +171,7 @@ impl Analysis {
             let (key, writer) = (self.attribution.key_of(version), self.attribution.writer(version));
             Violation::BeforeInitial { key, writer, op }
         }));
-        let needs_times = matches!(question, Question::Linearizable | Question::Acyclic { real_time: true, .. });
+        let needs_times = matches!(question, Question::Acyclic { real_time: true, .. });
         let no_times = if needs_times { without_times(&self.history, &self.roles) } else { None };
         let mut order = None;
         match question {
@@ -181,8 +188,7 @@ impl Analysis {
                     violations.extend(found);
                 }
             }
-            Question::Linearizable if no_times.is_none() => violations.extend(self.linear_violations(all)),
-            Question::Linearizable => violations.extend(self.lost_updates(all)),
+            Question::Linearizable => return self.linearizable(violations, all),
             // Without all times the plain level can still be violated, and then the strict one is too.
             Question::Acyclic { rule, real_time } => match self.cycles(rule, real_time && no_times.is_none(), all) {
                 Ok(found) => order = Some(found),
@@ -215,7 +221,8 @@ impl Analysis {
     }
 
     fn faults(&self, question: Question, all: bool) -> Vec<Violation> {
-        if question == Question::Overwrites {
+        // Reads of lists were not attributed, so nothing is known against them.
+        if question == Question::Overwrites || self.unsupported.is_some() {
             return Vec::new();
         }
         let repeatable = !matches!(question, Question::Weak(Visibility::Nothing | Visibility::EarlierRead));
@@ -247,8 +254,7 @@ impl Analysis {
         if let Some((op, count)) = counted(&self.attribution.blind_failures) {
             return Some(Open::BlindFailure(op, count));
         }
-        let told_in_vain = question == Question::Linearizable && !self.history.versions.is_empty();
-        if self.dependencies.told_ambiguously || told_in_vain {
+        if self.dependencies.told_ambiguously {
             return Some(Open::ToldOrder);
         }
         match question {
@@ -270,7 +276,7 @@ impl Analysis {
         self.history.txns.ops_end.partition_point(|&end| end <= op) as u32
     }
 
-    fn lost_updates(&self, all: bool) -> Vec<Violation> {
+    pub(crate) fn lost_updates(&self, all: bool) -> Vec<Violation> {
         let divergences = &self.dependencies.divergences;
         let wanted = if all { REPORTED_MAX } else { 1 };
         divergences
@@ -281,23 +287,6 @@ impl Analysis {
                 Violation::LostUpdate { edges: self.explain(&[rw(a, b), rw(b, a)]) }
             })
             .collect()
-    }
-
-    fn linear_violations(&self, all: bool) -> Vec<Violation> {
-        let mut violations = self.lost_updates(all);
-        if violations.is_empty() || all {
-            let conflicts = linear::conflicts(&self.history, &self.attribution, &self.dependencies, &self.roles);
-            violations.extend(conflicts.into_iter().map(|conflict| match conflict {
-                Conflict::Loop { txns } => {
-                    let after = txns.iter().cycle().skip(1);
-                    let steps = txns.iter().zip(after).map(|(&a, &b)| (a, b, Step::Known(Edge::Dependency)));
-                    Violation::Cycle(self.explain(&steps.collect::<Vec<_>>()))
-                }
-                other => Violation::NotLinearizable(other),
-            }));
-        }
-        violations.truncate(if all { REPORTED_MAX } else { 1 });
-        violations
     }
 
     /// An order without forbidden cycles, or the cycles.

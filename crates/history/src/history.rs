@@ -234,6 +234,12 @@ impl History {
         }
     }
 
+    /// The elements of a list that was read or is initial.
+    pub fn list(&self, value: Value) -> &[Value] {
+        debug_assert!(value.is_list());
+        self.lists.get(value.index() as u32)
+    }
+
     /// Adds an operation to the transaction that [`History::push_txn`] will close.
     #[inline]
     pub fn push_op(&mut self, op: Op) {

@@ -32,9 +32,10 @@ impl Analysis {
         session_order: bool,
         judge_aborted: bool,
         threads: usize,
+        budget: u64,
     ) -> PyResult<Self> {
         let history = history.inner.clone();
-        let options = Options { session_order, judge_aborted, threads };
+        let options = Options { session_order, judge_aborted, threads, budget };
         let owned = history.clone();
         let inner = enter(py, move |_| Ok(core::Analysis::new(owned, options)))?;
         Ok(Analysis { history, inner: Arc::new(inner) })
@@ -93,6 +94,7 @@ impl Analysis {
             Open::BlindFailure(op, count) => ("blind-failure", self.place(op), (count, 0)),
             Open::Choices(keys, pairs) => ("choices", None, (keys, pairs)),
             Open::ToldOrder => ("told-order", None, (0, 0)),
+            Open::Budget(op, operations, steps) => ("budget", self.place(op), (operations, steps)),
             Open::NotConfirmed => ("not-confirmed", None, (0, 0)),
         }
     }
@@ -109,6 +111,9 @@ impl Analysis {
             Violation::NotLinearizable(Conflict::Loop { .. }) => unreachable!("the analysis reports a loop as a cycle"),
             Violation::BeforeInitial { key, writer, op } => {
                 ("before-initial", self.key(*key), *writer, self.place(*op)).into_pyobject(py)
+            }
+            Violation::NotLinearizable(Conflict::Search { key, order, stuck, maybe }) => {
+                ("search", self.key(*key), order.clone(), stuck.clone(), maybe.clone()).into_pyobject(py)
             }
             Violation::NotLinearizable(Conflict::Order { key, earlier, later, between }) => {
                 ("order", self.key(*key), *earlier, *later, between.clone()).into_pyobject(py)

@@ -12,6 +12,7 @@ from isolde._core._native import History as _NativeHistory
 from isolde.errors import InputError, IsoldeError, MalformedHistory, UsageError
 
 __all__ = [
+    "BUDGET",
     "Analysis",
     "BeforeInitial",
     "Blocks",
@@ -26,6 +27,7 @@ __all__ = [
     "OrderConflict",
     "Reason",
     "Satisfied",
+    "SearchConflict",
     "Undecided",
     "UnexplainedRead",
     "Violated",
@@ -35,6 +37,8 @@ __all__ = [
 ]
 
 THREADS = max(1, min(8, os.cpu_count() or 1))
+BUDGET = 20_000_000
+"""How many steps a search may take for one question, unless told otherwise: seconds to a minute."""
 Compression = Literal["plain", "gzip", "zstd"]
 Relation = Literal["so", "rt", "wr", "ww", "rw"]
 _T = TypeVar("_T")
@@ -195,6 +199,20 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchConflict:
+    """On ``key``, no order explains these transactions.
+
+    ``order`` gets as far as any; ``stuck`` have no place there, and the first of them ended without one (if there is none,
+    no order follows what the database told). ``maybe`` may or may not have taken effect.
+    """
+
+    key: str
+    order: tuple[int, ...]
+    stuck: tuple[int, ...]
+    maybe: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BeforeInitial:
     """The database is said to have installed the version written at ``write`` before the initial one of ``key``."""
 
@@ -203,7 +221,7 @@ class BeforeInitial:
     write: OpPlace
 
 
-Violation = UnexplainedRead | Cycle | LostUpdate | OrderConflict | Blocks | BeforeInitial
+Violation = UnexplainedRead | Cycle | LostUpdate | OrderConflict | Blocks | SearchConflict | BeforeInitial
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,11 +269,19 @@ class Analysis:
     __slots__ = ("_name", "_native")
 
     def __init__(
-        self, columns: Columns, *, session_order: bool = True, judge_aborted: bool = False, threads: int = THREADS
+        self,
+        columns: Columns,
+        *,
+        session_order: bool = True,
+        judge_aborted: bool = False,
+        threads: int = THREADS,
+        budget: int = BUDGET,
     ) -> None:
         native = columns._native
         self._name = columns.name
-        self._native = _enter(lambda: _native.Analysis(native, session_order, judge_aborted, threads), self._name)
+        self._native = _enter(
+            lambda: _native.Analysis(native, session_order, judge_aborted, threads, budget), self._name
+        )
 
     def evidence(self) -> Evidence:
         """How much is known."""
@@ -318,6 +344,8 @@ def _violation(raw: tuple[object, ...]) -> Violation:
             return OrderConflict(key, earlier, later, tuple(between))
         case ("blocks", str(key), int() | None as early, int(late), int(other_early), int(other_late), list(between)):
             return Blocks(key, early, late, other_early, other_late, tuple(between))
+        case ("search", str(key), list(order), list(stuck), list(maybe)):
+            return SearchConflict(key, tuple(order), tuple(stuck), tuple(maybe))
         case _:
             raise IsoldeError(f"the core gave a violation of an unknown shape: {raw!r}")
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import assert_never
 
-from isolde._core import Analysis, Columns, Decision, Satisfied, Undecided, UnexplainedRead, Violated
+from isolde._core import BUDGET, Analysis, Columns, Decision, Satisfied, Undecided, UnexplainedRead, Violated
 from isolde.engines.check.explain import Explainer
 from isolde.engines.check.reasons import why_undecided
 from isolde.findings import EvidenceUsed, Finding, HistorySize, Report, Verdict
@@ -41,18 +41,19 @@ def check(
     judge_aborted: bool = False,
     every: bool = False,
     order: bool = False,
+    budget: int = BUDGET,
 ) -> Report:
     """Decides each level in turn; the evidence is read once for all of them.
 
     ``every`` asks for an anomaly of each strongly connected component, ``order`` for the order that explains a satisfied
-    serializable or snapshot level.
+    serializable, snapshot or linearizable level. ``budget`` is how many steps a search may take for one level.
     """
     counts = columns.counts()
     size = HistorySize(
         counts.transactions, counts.committed, counts.aborted, counts.unknown, counts.sessions, counts.operations
     )
     began = time.perf_counter()
-    analysis = Analysis(columns, session_order=session_order, judge_aborted=judge_aborted)
+    analysis = Analysis(columns, session_order=session_order, judge_aborted=judge_aborted, budget=budget)
     known = analysis.evidence()
     used = EvidenceUsed(known.so, known.wr, known.ww, known.rw, known.open_pairs)
     findings = []
@@ -66,7 +67,7 @@ def check(
 
 def _method(level: Level, decision: Decision) -> str:
     if level is Level.LINEARIZABLE:
-        return "zones"
+        return "zones-and-search"
     if isinstance(decision, Violated) and all(isinstance(v, UnexplainedRead) for v in decision.violations):
         return "attribution"
     return "saturation" if level in _SATURATED else "dependency-graph"

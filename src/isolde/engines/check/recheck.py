@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from isolde.engines.check.unordered import cannot_be_ordered
 from isolde.findings import Anomaly, Link
 from isolde.history import History, Key, Status, Transaction, TxnId, Value, observed, token, written
 from isolde.levels import Level
@@ -17,8 +18,12 @@ def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted:
     """Whether ``anomaly`` follows from the operations of ``history`` and is forbidden by ``level``.
 
     For cycles: every edge is shown by operations, the edges close, and the level forbids such a cycle. For single reads: the
-    value has no writer that the reader may see.
+    value has no writer that the reader may see. For a key that cannot be ordered: all orders are tried.
     """
+    if anomaly.name == "no-linearization":
+        return level is Level.LINEARIZABLE and cannot_be_ordered(
+            history, anomaly.transactions, judge_aborted=judge_aborted
+        )
     by_id = {transaction.id: transaction for transaction in history.transactions}
     counted = _counted(history, judge_aborted=judge_aborted)
     if not anomaly.cycle:
