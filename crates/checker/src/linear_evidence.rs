@@ -19,8 +19,8 @@ pub enum Settled {
     Order(Vec<u32>),
     /// There is none.
     Impossible,
-    /// The budget did not suffice.
-    OutOfBudget,
+    /// The budget did not suffice; the call that no order went beyond.
+    OutOfBudget(Option<u32>),
 }
 
 /// Why a key cannot be ordered.
@@ -38,6 +38,8 @@ pub struct Refutation {
 /// How many parts of a key are tried, and what a try may cost, to make the evidence small.
 const TRIES_MAX: usize = 400;
 const TRY_BUDGET: u64 = 50_000;
+/// How far from a call the reason is looked for that no order goes beyond it.
+const AROUND_MAX: usize = 256;
 /// Up to this many calls the longest order is searched for without looking ahead.
 const SHOWN_MAX: usize = 64;
 
@@ -48,10 +50,16 @@ pub fn settle(object: &Object<'_>, budget: &mut u64) -> Settled {
         return Settled::Order(Vec::new());
     }
     if object.chains.is_empty() {
-        return match search(&Problem::new(object, &Start::Initial, &[]), budget) {
+        let problem = Problem::new(object, &Start::Initial, &[]);
+        return match search(&problem, budget) {
             Outcome::Order(order) => Settled::Order(order),
             Outcome::Stuck(_) => Settled::Impossible,
-            Outcome::OutOfBudget => Settled::OutOfBudget,
+            Outcome::OutOfBudget(event) => {
+                Settled::OutOfBudget(event.and_then(|event| match problem.events.get(event) {
+                    Some(Event::End(number)) => Some(*number),
+                    _ => None,
+                }))
+            }
         };
     }
     settle_told(object, budget)
@@ -77,7 +85,7 @@ fn settle_told(object: &Object<'_>, budget: &mut u64) -> Settled {
     open.dedup();
     let outcomes = 1u64.checked_shl(open.len() as u32).unwrap_or(u64::MAX);
     for outcome in 0..outcomes {
-        let Some(left) = budget.checked_sub(1) else { return Settled::OutOfBudget };
+        let Some(left) = budget.checked_sub(1) else { return Settled::OutOfBudget(None) };
         *budget = left;
         let absent = |value: &Value| open.iter().position(|v| v == value).is_some_and(|at| outcome >> at & 1 == 1);
         let installed = |value: &&Value| certain.contains(*value) || (open.contains(*value) && !absent(value));
@@ -93,7 +101,7 @@ fn settle_told(object: &Object<'_>, budget: &mut u64) -> Settled {
                 return Settled::Order(order.into_iter().map(|number| kept[number as usize]).collect());
             }
             Outcome::Stuck(_) => {}
-            Outcome::OutOfBudget => return Settled::OutOfBudget,
+            Outcome::OutOfBudget(_) => return Settled::OutOfBudget(None),
         }
     }
     Settled::Impossible
@@ -101,16 +109,40 @@ fn settle_told(object: &Object<'_>, budget: &mut u64) -> Settled {
 
 /// The evidence that a key cannot be ordered, for a key of which that is known.
 pub fn refute(object: &Object<'_>) -> Refutation {
-    let mut required: Vec<u32> =
-        (0..object.calls.len() as u32).filter(|&number| object.calls[number as usize].required).collect();
-    required.sort_by_key(|&number| (object.calls[number as usize].end, number));
+    let required = required_by_end(object);
     let untold = Object { initial: object.initial, calls: object.calls.clone(), chains: Vec::new() };
     if !object.chains.is_empty() && settle(&untold, &mut TRY_BUDGET.clone()) != Settled::Impossible {
         return told_refutation(object, &required);
     }
-    let mut narrowing = Narrowing { object: &untold, tries: 0 };
+    let mut narrowing = Narrowing { object: &untold, tries: 0, budget: TRY_BUDGET };
     let kept = narrowing.narrow(required);
     narrowing.shown(&kept)
+}
+
+/// The evidence that a key cannot be ordered, if the calls around `place` show it. A search that comes upon them
+/// late first tries whatever else may have come before, which can be too much. `budget` is for each try.
+pub fn refute_around(object: &Object<'_>, place: u32, budget: u64) -> Option<Refutation> {
+    let untold = Object { initial: object.initial, calls: object.calls.clone(), chains: Vec::new() };
+    let required = required_by_end(&untold);
+    let at = required.iter().position(|&number| number == place)?;
+    let mut narrowing = Narrowing { object: &untold, tries: 0, budget: budget.min(TRY_BUDGET) };
+    let mut reach = 2;
+    while reach <= AROUND_MAX {
+        let around = &required[at.saturating_sub(reach)..(at + reach).min(required.len())];
+        if narrowing.fails(around) {
+            let kept = narrowing.narrow(around.to_vec());
+            return Some(narrowing.shown(&kept));
+        }
+        reach *= 2;
+    }
+    None
+}
+
+fn required_by_end(object: &Object<'_>) -> Vec<u32> {
+    let mut required: Vec<u32> =
+        (0..object.calls.len() as u32).filter(|&number| object.calls[number as usize].required).collect();
+    required.sort_by_key(|&number| (object.calls[number as usize].end, number));
+    required
 }
 
 /// All that took effect is needed to contradict what was told, but not those that only looked.
@@ -137,6 +169,8 @@ fn told_refutation(object: &Object<'_>, required: &[u32]) -> Refutation {
 struct Narrowing<'o, 'h> {
     object: &'o Object<'h>,
     tries: usize,
+    /// What a try may cost.
+    budget: u64,
 }
 
 impl<'h> Narrowing<'_, 'h> {
@@ -177,7 +211,7 @@ impl<'h> Narrowing<'_, 'h> {
     fn fails(&mut self, kept: &[u32]) -> bool {
         self.tries += 1;
         let (part, start) = self.part(kept);
-        let mut budget = TRY_BUDGET + 2 * part.calls.len() as u64;
+        let mut budget = self.budget + 2 * part.calls.len() as u64;
         !kept.is_empty()
             && is_told_by_few(&part, &start)
             && matches!(search(&Problem::new(&part, &start, &[]), &mut budget), Outcome::Stuck(_))
@@ -228,7 +262,7 @@ impl<'h> Narrowing<'_, 'h> {
         let mut problem = Problem::new(&part, &start, &[]);
         problem.looks_ahead = part.calls.len() > SHOWN_MAX;
         let mut outcome = search(&problem, &mut TRY_BUDGET.clone());
-        if outcome == Outcome::OutOfBudget {
+        if matches!(outcome, Outcome::OutOfBudget(_)) {
             problem.looks_ahead = true;
             outcome = search(&problem, &mut u64::MAX.clone());
         }

@@ -7,9 +7,9 @@
 //!
 //! What keeps the number of branches small: a call that changes nothing gets its place as soon as the state
 //! fits, since nothing is lost by that. Of equal calls under way the one that must be over first goes first.
-//! A state is left only if whoever still needs it can get it back. Calls of unknown outcome are used only
-//! where a call cannot end otherwise, and a configuration that failed with few of them used up fails with
-//! more.
+//! A state is left only if whoever still needs it can get it back. A call of unknown outcome is used only
+//! where a call cannot end otherwise, and only for somebody under way who sees it; and a configuration that
+//! failed with few of them used up fails with more.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -22,8 +22,8 @@ pub enum Outcome {
     Order(Vec<u32>),
     /// In no order. The latest end, by its place among the events, that could not be passed.
     Stuck(Option<usize>),
-    /// The budget did not suffice.
-    OutOfBudget,
+    /// The budget did not suffice; the latest end, by its place among the events, that was tried.
+    OutOfBudget(Option<usize>),
 }
 
 /// Searches, and takes what it costs off the budget.
@@ -45,7 +45,7 @@ fn dispatch(problem: &Problem, budget: &mut u64, until: Option<usize>) -> Outcom
         65..=256 => Search::<4>::new(problem, budget, until).run(),
         257..=1_024 => Search::<16>::new(problem, budget, until).run(),
         1_025..=SLOTS_MAX => Search::<64>::new(problem, budget, until).run(),
-        _ => Outcome::OutOfBudget,
+        _ => Outcome::OutOfBudget(None),
     }
 }
 
@@ -88,6 +88,8 @@ struct Configuration<const W: usize> {
     event: u32,
     state: u32,
     progress: u32,
+    /// Whether a call of unknown outcome was used last that nobody has seen yet.
+    unseen: bool,
     placed: Slots<W>,
 }
 
@@ -149,7 +151,7 @@ impl<'p, const W: usize> Search<'p, W> {
             problem,
             budget,
             until,
-            at: Configuration { event: 0, state: 0, progress: 0, placed: Slots::EMPTY },
+            at: Configuration { event: 0, state: 0, progress: 0, unseen: false, placed: Slots::EMPTY },
             under_way: Slots::EMPTY,
             looks: Slots::EMPTY,
             occupant: vec![0; problem.slots],
@@ -172,7 +174,8 @@ impl<'p, const W: usize> Search<'p, W> {
     fn run(mut self) -> Outcome {
         for &start in &self.problem.starts {
             let none = vec![0; self.problem.told.len()].into_boxed_slice();
-            self.at = Configuration { event: 0, state: start, progress: self.numbered(none), placed: Slots::EMPTY };
+            let progress = self.numbered(none);
+            self.at = Configuration { event: 0, state: start, progress, unseen: false, placed: Slots::EMPTY };
             self.at.progress = self.progressed(start);
             if !self.can_start() {
                 continue;
@@ -212,7 +215,7 @@ impl<'p, const W: usize> Search<'p, W> {
                 choice.next += 1;
                 self.rewind(at.event as usize, length);
                 self.at = at;
-                let Some(left) = self.budget.checked_sub(1) else { return Some(Outcome::OutOfBudget) };
+                let Some(left) = self.budget.checked_sub(1) else { return Some(Outcome::OutOfBudget(self.deepest)) };
                 *self.budget = left;
                 if self.place(self.candidates[next]) {
                     break;
@@ -298,6 +301,8 @@ impl<'p, const W: usize> Search<'p, W> {
         }
         let failed = self.failed_with.entry(self.at).or_default();
         let used = &self.used;
+        // Comparing costs as much as some steps do.
+        *self.budget = self.budget.saturating_sub((used.len() * (1 + failed.len()) / 256) as u64);
         if failed.iter().any(|less| less.iter().zip(used).all(|(less, more)| less <= more)) {
             return false;
         }
@@ -313,7 +318,8 @@ impl<'p, const W: usize> Search<'p, W> {
         for slot in self.under_way.without(&self.at.placed) {
             let number = self.occupant[slot as usize];
             let call = &problem.calls[number as usize];
-            if call.act == Act::Nothing || !problem.meets(state, call.want) {
+            let overwrites = self.at.unseen && call.want == Want::Anything;
+            if call.act == Act::Nothing || overwrites || !problem.meets(state, call.want) {
                 continue;
             }
             let twin = |&other: &u32| problem.calls[other as usize].class == call.class;
@@ -323,15 +329,17 @@ impl<'p, const W: usize> Search<'p, W> {
                 None => self.candidates.push(number),
             }
         }
+        let useful = self.useful();
         for (offer, (&used, &offered)) in problem.offers.iter().zip(self.used.iter().zip(&self.offered)) {
             if used == offered {
                 continue;
             }
             let number = offer.calls[used as usize];
             let call = &problem.calls[number as usize];
-            // Without effect on the state it would be used up in vain, unless it was told.
-            let useful = !problem.told.is_empty() || problem.after(state, call.act) != state;
-            if useful && problem.meets(state, call.want) {
+            let after = problem.after(state, call.act);
+            let overwrites = self.at.unseen && call.want == Want::Anything;
+            let useful = useful.as_ref().is_none_or(|useful| after != state && useful[after as usize]);
+            if useful && !overwrites && problem.meets(state, call.want) {
                 self.candidates.push(number);
             }
         }
@@ -342,6 +350,41 @@ impl<'p, const W: usize> Search<'p, W> {
             (due.is_none_or(|(due, _)| due != number), !call.required, !helps, call.end)
         });
         self.choices.push(Choice { at: self.at, length: self.order.len(), next: first, first });
+    }
+
+    /// The states that a required call under way can see, at once or through calls that may be used; nothing if
+    /// every state may be of use. In an order with as few optional calls as possible each is seen by somebody
+    /// before the next one overwrites it, or else it could be left out; not so where it was told, or on a list.
+    fn useful(&self) -> Option<Vec<bool>> {
+        let problem = self.problem;
+        if problem.offers.is_empty() || !problem.told.is_empty() || problem.below.is_some() {
+            return None;
+        }
+        let mut useful = vec![false; problem.states];
+        let add = |useful: &mut [bool], want: Want| match want {
+            Want::State(state) => !std::mem::replace(&mut useful[state as usize], true),
+            Want::NoneOf(set) => {
+                let excluded = &problem.excluded[set as usize];
+                let seen = (0..problem.states as u32).filter(|state| !excluded.contains(state));
+                seen.fold(false, |grew, state| !std::mem::replace(&mut useful[state as usize], true) || grew)
+            }
+            Want::Anything | Want::Never => false,
+        };
+        for slot in self.under_way.without(&self.at.placed) {
+            add(&mut useful, problem.calls[self.occupant[slot as usize] as usize].want);
+        }
+        let mut grew = true;
+        while std::mem::take(&mut grew) {
+            for (offer, (used, offered)) in problem.offers.iter().zip(self.used.iter().zip(&self.offered)) {
+                let call = &problem.calls[offer.calls[0] as usize];
+                if let (true, Act::Set(after)) = (used < offered, call.act)
+                    && useful[after as usize]
+                {
+                    grew |= add(&mut useful, call.want);
+                }
+            }
+        }
+        Some(useful)
     }
 
     /// Gives a call its place, and then every look that fits. Whether that may lead somewhere.
@@ -356,10 +399,13 @@ impl<'p, const W: usize> Search<'p, W> {
         if !self.is_alive(before) {
             return false;
         }
+        self.at.unseen = !call.required && self.problem.told.is_empty() && self.problem.below.is_none();
         for slot in self.looks.without(&self.at.placed) {
             let look = self.occupant[slot as usize];
-            if self.problem.meets(self.at.state, self.problem.calls[look as usize].want) {
+            let want = self.problem.calls[look as usize].want;
+            if self.problem.meets(self.at.state, want) {
                 self.put(look);
+                self.at.unseen &= want == Want::Anything;
             }
         }
         true

@@ -8,7 +8,7 @@ use crate::analysis::{Analysis, Decision, Open, REPORTED_MAX, Violation};
 use crate::dependencies::{Edge, Graph};
 use crate::linear::{self, Conflict};
 use crate::linear_calls::{ALWAYS, Object};
-use crate::linear_evidence::{Refutation, Settled, refute, settle};
+use crate::linear_evidence::{Refutation, Settled, refute, refute_around, settle};
 use crate::outcome::Role;
 use crate::realtime::timeline;
 use crate::shortest::Step;
@@ -166,7 +166,7 @@ impl Analysis {
         // Going straight through costs nothing: a long history is no reason to give up.
         let granted = share + 2 * object.calls.len() as u64;
         let mut budget = granted;
-        let found = ordered(&object, &mut budget);
+        let found = ordered(&object, &mut budget, share);
         *left -= (granted - budget).min(share);
         found
     }
@@ -189,7 +189,7 @@ impl Analysis {
     }
 }
 
-fn ordered(object: &Object<'_>, budget: &mut u64) -> Found {
+fn ordered(object: &Object<'_>, budget: &mut u64, share: u64) -> Found {
     let startless = object.calls.iter().find(|call| !call.required && call.start == ALWAYS).map(|call| call.txn);
     if startless.is_some() {
         let calls = object.calls.iter().filter(|call| call.required || call.start != ALWAYS).cloned().collect();
@@ -197,14 +197,17 @@ fn ordered(object: &Object<'_>, budget: &mut u64) -> Found {
         match settle(&timed, budget) {
             Settled::Order(order) => return Found::Order(outcomes(&timed, &order)),
             Settled::Impossible => {}
-            Settled::OutOfBudget => return Found::OutOfBudget,
+            Settled::OutOfBudget(_) => return Found::OutOfBudget,
         }
     }
     match (settle(object, budget), startless) {
         (Settled::Order(_), Some(txn)) => Found::Untimed(txn),
         (Settled::Order(order), None) => Found::Order(outcomes(object, &order)),
         (Settled::Impossible, _) => Found::Conflict(refute(object)),
-        (Settled::OutOfBudget, _) => Found::OutOfBudget,
+        (Settled::OutOfBudget(place), _) => match place.and_then(|place| refute_around(object, place, share)) {
+            Some(refutation) => Found::Conflict(refutation),
+            None => Found::OutOfBudget,
+        },
     }
 }
 

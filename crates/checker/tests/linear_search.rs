@@ -90,7 +90,7 @@ fn a_long_call_does_not_make_what_happens_meanwhile_costly() {
 fn the_budget_ends_the_search_without_a_verdict() {
     let mut calls: Vec<Call<'_>> = (0..12).map(|n| write(n, 0, 100, i64::from(n) + 1)).collect();
     calls.extend([read(20, 101, 102, 3), read(21, 103, 104, 4)]);
-    assert_eq!(ordered(calls.clone(), 5), Outcome::OutOfBudget);
+    assert!(matches!(ordered(calls.clone(), 5), Outcome::OutOfBudget(_)));
     assert!(matches!(ordered(calls, 10_000_000), Outcome::Stuck(_)));
 }
 

@@ -170,11 +170,14 @@ def _is_possible(transaction: Transaction) -> bool:
 
 
 def _written(transaction: Transaction) -> list[Scalar]:
+    """The value that it left behind, or the elements that it appended."""
     values: list[Scalar] = []
     for op in transaction.ops:
         match op:
-            case Write(_, value) | Append(_, value) | CompareAndSet(_, _, value, True):
-                values.append(value)
+            case Append(_, element):
+                values.append(element)
+            case Write(_, value) | CompareAndSet(_, _, value, True):
+                values = [value]
             case _:
                 pass
     return values

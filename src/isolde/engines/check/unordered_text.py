@@ -91,4 +91,6 @@ def _saw(transaction: Transaction, key: str) -> str:
 
 
 def _plain(value: Value) -> str:
+    if isinstance(value, tuple) and len(value) > _NAMED_MAX:
+        return f"[… {','.join(map(render_value, value[-_NAMED_MAX:]))}] ({len(value):,} elements)"
     return "nothing" if value is None else render_value(value)
