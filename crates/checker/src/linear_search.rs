@@ -361,14 +361,14 @@ impl<'p, const W: usize> Search<'p, W> {
             return None;
         }
         let mut useful = vec![false; problem.states];
-        let add = |useful: &mut [bool], want: Want| match want {
-            Want::State(state) => !std::mem::replace(&mut useful[state as usize], true),
-            Want::NoneOf(set) => {
-                let excluded = &problem.excluded[set as usize];
-                let seen = (0..problem.states as u32).filter(|state| !excluded.contains(state));
-                seen.fold(false, |grew, state| !std::mem::replace(&mut useful[state as usize], true) || grew)
+        let add = |useful: &mut [bool], want: Want| {
+            let mut grew = false;
+            for (state, useful) in (0..).zip(useful.iter_mut()) {
+                if want != Want::Anything && problem.meets(state, want) {
+                    grew |= !std::mem::replace(useful, true);
+                }
             }
-            Want::Anything | Want::Never => false,
+            grew
         };
         for slot in self.under_way.without(&self.at.placed) {
             add(&mut useful, problem.calls[self.occupant[slot as usize] as usize].want);
