@@ -39,6 +39,7 @@ test-long: $(VENV)/.test-extras
 benchmark: $(VENV)/.benchmark-extras
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/check.py
+	$(BIN)/python benchmarks/linearizable.py
 
 format: $(VENV)/.test-extras
 	$(BIN)/ruff check --fix .

@@ -160,6 +160,8 @@ pub enum Open {
     },
     /// The version order that the database told could not be used whole.
     ToldOrder,
+    /// On the key of this operation, so many operations could not be ordered within so many steps.
+    Budget(u32, u64, u64),
 }
 
 /// The answer.
@@ -226,9 +228,6 @@ impl Analysis {
         if let Some(kind) = self.unsupported {
             return (Decision::Undecided(Open::Operations(kind)), method);
         }
-        if question == Question::Linearizable && self.history.has_lists() {
-            return (Decision::Undecided(Open::Operations(OpKind::Append)), method);
-        }
         if question == Question::Linearizable
             && let Some(txn) = linear::not_single_key(&self.history)
         {
@@ -243,7 +242,7 @@ impl Analysis {
             let (key, writer) = (self.attribution.key_of(version), self.attribution.writer(version));
             Violation::BeforeInitial { key, writer, op }
         }));
-        let needs_times = matches!(question, Question::Linearizable | Question::Acyclic { real_time: true, .. });
+        let needs_times = matches!(question, Question::Acyclic { real_time: true, .. });
         let no_times = if needs_times { without_times(&self.history, &self.roles) } else { None };
         let mut decision = Decision::Satisfied(None);
         let plain = |found: Result<Vec<u32>, Vec<Violation>>| match found {
@@ -260,8 +259,7 @@ impl Analysis {
                     Ok(_) => self.prefix(&mut method),
                     Err(found) => Decision::Violated(found),
                 },
-                Question::Linearizable if no_times.is_none() => found_or_none(self.linear_violations(all)),
-                Question::Linearizable => found_or_none(self.lost_updates(all)),
+                Question::Linearizable => self.linearizable(std::mem::take(&mut violations), all, &mut method),
                 // Without all times the plain level can still be violated, and then the strict one is too.
                 Question::Acyclic { rule, real_time } => {
                     self.acyclic(rule, real_time && no_times.is_none(), all, &mut method)
@@ -278,8 +276,8 @@ impl Analysis {
         }
         let decision = match (no_times, self.open(question)) {
             (Some(txn), _) => Decision::Undecided(Open::NoTimes(txn)),
-            (None, Some(open)) => Decision::Undecided(open),
-            (None, None) => decision,
+            (None, Some(open)) if question != Question::Linearizable => Decision::Undecided(open),
+            (None, _) => decision,
         };
         (decision, method)
     }
@@ -362,7 +360,7 @@ impl Analysis {
             let left_out = self.dependencies.told.iter().any(|&(a, b)| self.is_unknown(a) || self.is_unknown(b));
             return (left_out || self.dependencies.told_ambiguously).then_some(Open::ToldOrder);
         }
-        if matches!(question, Question::Weak(_) | Question::Linearizable) || self.history.has_lists() {
+        if matches!(question, Question::Weak(_)) || self.history.has_lists() {
             if let Some((op, count)) = counted(&self.attribution.ambiguous) {
                 return Some(Open::AmbiguousRead(op, count));
             }
@@ -370,8 +368,7 @@ impl Analysis {
                 return Some(Open::BlindFailure(op, count));
             }
         }
-        let told_in_vain = question == Question::Linearizable && !self.history.versions.is_empty();
-        (self.dependencies.told_ambiguously || told_in_vain).then_some(Open::ToldOrder)
+        self.dependencies.told_ambiguously.then_some(Open::ToldOrder)
     }
 
     /// The transaction of an operation.
@@ -379,7 +376,7 @@ impl Analysis {
         self.history.txns.ops_end.partition_point(|&end| end <= op) as u32
     }
 
-    fn lost_updates(&self, all: bool) -> Vec<Violation> {
+    pub(crate) fn lost_updates(&self, all: bool) -> Vec<Violation> {
         let divergences = &self.dependencies.divergences;
         let wanted = if all { REPORTED_MAX } else { 1 };
         divergences
@@ -390,23 +387,6 @@ impl Analysis {
                 Violation::LostUpdate { edges: self.explain(&[rw(a, b), rw(b, a)]) }
             })
             .collect()
-    }
-
-    fn linear_violations(&self, all: bool) -> Vec<Violation> {
-        let mut violations = self.lost_updates(all);
-        if violations.is_empty() || all {
-            let conflicts = linear::conflicts(&self.history, &self.attribution, &self.dependencies, &self.roles);
-            violations.extend(conflicts.into_iter().map(|conflict| match conflict {
-                Conflict::Loop { txns } => {
-                    let after = txns.iter().cycle().skip(1);
-                    let steps = txns.iter().zip(after).map(|(&a, &b)| (a, b, Step::Known(Edge::Dependency)));
-                    Violation::Cycle(self.explain(&steps.collect::<Vec<_>>()))
-                }
-                other => Violation::NotLinearizable(other),
-            }));
-        }
-        violations.truncate(if all { REPORTED_MAX } else { 1 });
-        violations
     }
 
     /// An order without forbidden cycles of what is known, or the cycles.
@@ -527,10 +507,6 @@ impl Analysis {
 
 pub(crate) fn rw(from: u32, to: u32) -> CycleStep {
     (from, to, Step::Known(Edge::AntiDependency))
-}
-
-fn found_or_none(found: Vec<Violation>) -> Decision {
-    if found.is_empty() { Decision::Satisfied(None) } else { Decision::Violated(found) }
 }
 
 /// The first kind of operation that is not on a single key.

@@ -51,6 +51,17 @@ pub enum Conflict {
         /// Those that wrote the versions of the two blocks.
         between: Vec<u32>,
     },
+    /// No order was found, although all were tried; see [`crate::linear_evidence::Refutation`].
+    Search {
+        /// The key.
+        key: u32,
+        /// An order that gets as far as any.
+        order: Vec<u32>,
+        /// Those that have no place there; the first of them ended without one.
+        stuck: Vec<u32>,
+        /// Those that may or may not have taken effect.
+        maybe: Vec<u32>,
+    },
 }
 
 /// A transaction that touches more than one key, or none by key.
@@ -87,6 +98,21 @@ pub fn conflicts(
         .collect()
 }
 
+/// The counted transactions of every key of interest in an order that explains them; the keys have no conflict.
+pub fn orders(
+    history: &History,
+    attribution: &Attribution,
+    dependencies: &Dependencies,
+    roles: &[Role],
+    of_interest: impl Fn(&u32) -> bool,
+) -> Vec<Vec<u32>> {
+    let readers = Readers::new(attribution, roles);
+    (0..attribution.keys())
+        .filter(of_interest)
+        .map(|key| KeyView { history, attribution, dependencies, roles, readers: &readers, key }.order())
+        .collect()
+}
+
 struct KeyView<'a> {
     history: &'a History,
     attribution: &'a Attribution,
@@ -116,6 +142,33 @@ impl KeyView<'_> {
             return self.circle().or_else(|| self.between(&blocks));
         }
         self.between(&blocks)
+    }
+
+    /// The blocks in an order that keeps real time, each from its root on.
+    ///
+    /// A must come before B iff `A.end_min < B.start_max`, and there is no conflict. Sorting by the smaller of the two
+    /// bounds of each block does it, the larger one being `end_min` in the first of two that are equal: say A must come
+    /// before B. If `A.start_max <= A.end_min`, then A's smaller bound lies below `B.start_max`, and not above `B.end_min`
+    /// since B need not come before A. If not, it is `A.end_min`, which lies below both.
+    fn order(&self) -> Vec<u32> {
+        let roots = std::iter::once(Attribution::initial_version(self.key)).chain(self.roots());
+        let mut blocks: Vec<Block> = roots.filter_map(|root| self.block(root).ok()).collect();
+        blocks[1..].sort_by_key(|b| (b.end_min.min(b.start_max), b.end_min < b.start_max));
+        let mut order = Vec::new();
+        for block in blocks {
+            let chain = self.chain(block.root);
+            for (at, &version) in chain.iter().enumerate() {
+                let overwriter = chain.get(at + 1).map_or(NONE, |&next| self.attribution.writer(next));
+                let writer = self.attribution.writer(version);
+                order.extend((writer != INITIAL).then_some(writer));
+                let readers = self.readers.of(version).iter().copied().filter(|&reader| reader != overwriter);
+                let mut readers: Vec<u32> = readers.collect();
+                readers.sort_by_key(|&reader| (self.history.txns.start[reader as usize], reader));
+                readers.dedup();
+                order.extend(readers);
+            }
+        }
+        order
     }
 
     /// The versions that took effect.

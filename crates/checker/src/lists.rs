@@ -40,11 +40,6 @@ pub struct ListKey<'a> {
     initial: &'a [Value],
 }
 
-/// The elements that a value stands for; absent is empty.
-fn elements(history: &History, value: Value) -> &[Value] {
-    history.lists.of(value).unwrap_or(&[])
-}
-
 impl<'a> ListKey<'a> {
     /// The key whose operations are `accesses`.
     pub(crate) fn new(
@@ -67,7 +62,7 @@ impl<'a> ListKey<'a> {
             appended: FxHashMap::default(),
             next: vec![NONE; accesses.len()],
             begins: vec![false; accesses.len()],
-            initial: elements(history, history.initial_value(key)),
+            initial: history.list(history.initial_value(key)),
         }
     }
 
@@ -127,7 +122,7 @@ impl<'a> ListKey<'a> {
             if access.read == Value::MISSING {
                 continue;
             }
-            let read: &'a [Value] = elements(self.history, access.read);
+            let read: &'a [Value] = self.history.list(access.read);
             let Some(outside) = read.strip_suffix(&own[..]) else {
                 let lost = own.iter().find(|element| !read.contains(element));
                 let kind = if lost.is_some() { ReadFault::NotMyOwnWrite } else { ReadFault::NotMyLastWrite };
@@ -275,7 +270,7 @@ struct Seen<'a> {
 pub fn told(history: &History, attribution: &Attribution, roles: &[Role], key: u32) -> Told {
     // Elements that are there from the start have no appender.
     let mut appenders: FxHashMap<Value, Option<u32>> =
-        elements(history, history.initial_value(key)).iter().map(|&element| (element, None)).collect();
+        history.list(history.initial_value(key)).iter().map(|&element| (element, None)).collect();
     let mut version_of: FxHashMap<u32, u32> = FxHashMap::default();
     let mut reads: Vec<Seen<'_>> = Vec::new();
     let mut own: (u32, Vec<Value>) = (NONE, Vec::new());
@@ -295,7 +290,7 @@ pub fn told(history: &History, attribution: &Attribution, roles: &[Role], key: u
                 }
             }
             isolde_history::Op::Read(_, value) if roles[txn as usize] != Role::Absent => {
-                let list = elements(history, value);
+                let list = history.list(value);
                 reads.push(Seen { op, reader: txn, list: list.strip_suffix(&own.1[..]).unwrap_or(list) });
             }
             _ => {}

@@ -96,10 +96,8 @@ impl Analysis {
         for &(name, value) in &history.header.initial {
             if let Some(key) = history.keys.find(name) {
                 initial[key as usize] = value;
-                if let Some(elements) = history.lists.of(value) {
-                    keys[key as usize].elements = elements.to_vec();
-                    keys[key as usize].first = elements.len();
-                }
+                keys[key as usize].elements = history.list(value).to_vec();
+                keys[key as usize].first = history.list(value).len();
             }
         }
         for (at, &txn) in explanation.commits.iter().enumerate() {
@@ -120,7 +118,7 @@ impl Analysis {
                             || initial[key as usize].is_list()
                             || appended.iter().any(|(k, _)| *k == key) =>
                     {
-                        let read = history.lists.of(value).unwrap_or(&[]);
+                        let read = history.list(value);
                         let more = appended.iter().filter(|(k, _)| *k == key).map(|(_, element)| element);
                         if !register.list_at(seen).iter().chain(more).eq(read.iter()) {
                             return false;

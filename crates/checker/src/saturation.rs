@@ -482,7 +482,7 @@ mod tests {
 
     /// Looking only backward, and listing everything, must give the same answer.
     fn assert_same(history: History, session_order: bool) -> bool {
-        let options = Options { session_order, judge_aborted: false, threads: 1 };
+        let options = Options { session_order, judge_aborted: false, threads: 1, budget: 0 };
         let analysis = Analysis::new(Arc::new(history), options);
         let by_op = ByOp::new(&analysis.history, &analysis.attribution);
         let saturation = Saturation {

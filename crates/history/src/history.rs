@@ -86,11 +86,6 @@ impl Lists {
         &self.elements[self.first[index]..end]
     }
 
-    /// The elements of a value that is a list.
-    pub fn of(&self, value: Value) -> Option<&[Value]> {
-        value.is_list().then(|| self.get(value.index() as u32))
-    }
-
     /// Starts a list; its elements are pushed until the next one starts.
     pub fn start(&mut self) -> Value {
         self.first.push(self.elements.len());
@@ -248,6 +243,11 @@ impl History {
             OpKind::Scan => Op::Scan(raw as u32),
             OpKind::Sql => Op::Sql(raw as u32),
         }
+    }
+
+    /// The elements of a list that was read or is initial; any other value, such as absent, has none.
+    pub fn list(&self, value: Value) -> &[Value] {
+        if value.is_list() { self.lists.get(value.index() as u32) } else { &[] }
     }
 
     /// Adds an operation to the transaction that [`History::push_txn`] will close.

@@ -116,6 +116,7 @@ impl Analysis {
             Open::BlindFailure(op, count) => ("blind-failure", self.place(op), (count, 0)),
             Open::Choices { pairs, reads } => ("choices", None, (pairs, reads)),
             Open::ToldOrder => ("told-order", None, (0, 0)),
+            Open::Budget(op, operations, steps) => ("budget", self.place(op), (operations, steps)),
         }
     }
 
@@ -135,6 +136,9 @@ impl Analysis {
             Violation::NotLinearizable(Conflict::Loop { .. }) => unreachable!("the analysis reports a loop as a cycle"),
             Violation::BeforeInitial { key, writer, op } => {
                 ("before-initial", self.key(*key), *writer, self.place(*op)).into_pyobject(py)
+            }
+            Violation::NotLinearizable(Conflict::Search { key, order, stuck, maybe }) => {
+                ("search", self.key(*key), order.clone(), stuck.clone(), maybe.clone()).into_pyobject(py)
             }
             Violation::NotLinearizable(Conflict::Order { key, earlier, later, between }) => {
                 ("order", self.key(*key), *earlier, *later, between.clone()).into_pyobject(py)

@@ -36,6 +36,7 @@ __all__ = [
     "Proof",
     "Reason",
     "Satisfied",
+    "SearchConflict",
     "Undecided",
     "UnexplainedRead",
     "Violated",
@@ -47,7 +48,7 @@ __all__ = [
 
 THREADS = max(1, min(8, os.cpu_count() or 1))
 BUDGET = 20_000_000
-"""How many steps a search may take for one question: some tens of seconds."""
+"""How many steps a search may take for one question, unless told otherwise: seconds to a minute."""
 Compression = Literal["plain", "gzip", "zstd"]
 Relation = Literal["so", "rt", "wr", "ww", "rw"]
 _T = TypeVar("_T")
@@ -254,6 +255,20 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchConflict:
+    """On ``key``, no order explains these transactions.
+
+    ``order`` gets as far as any; ``stuck`` have no place there, and the first of them ended without one (if there is none,
+    no order follows what the database told). ``maybe`` may or may not have taken effect.
+    """
+
+    key: str
+    order: tuple[int, ...]
+    stuck: tuple[int, ...]
+    maybe: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BeforeInitial:
     """The database is said to have installed the version written at ``write`` before the initial one of ``key``."""
 
@@ -296,7 +311,7 @@ class NoOrder:
     transactions: tuple[int, ...]
 
 
-Violation = UnexplainedRead | Cycle | LostUpdate | NoOrder | OrderConflict | Blocks | BeforeInitial
+Violation = UnexplainedRead | Cycle | LostUpdate | NoOrder | OrderConflict | Blocks | SearchConflict | BeforeInitial
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +386,9 @@ class Analysis:
     ) -> None:
         native = columns._native
         self._name = columns.name
-        self._native = _enter(lambda: _native.Analysis(native, session_order, judge_aborted, threads, budget), self._name)
+        self._native = _enter(
+            lambda: _native.Analysis(native, session_order, judge_aborted, threads, budget), self._name
+        )
 
     def evidence(self) -> Evidence:
         """How much is known."""
@@ -461,6 +478,8 @@ def _violation(raw: tuple[object, ...]) -> Violation:
             return OrderConflict(key, earlier, later, tuple(between))
         case ("blocks", str(key), int() | None as early, int(late), int(other_early), int(other_late), list(between)):
             return Blocks(key, early, late, other_early, other_late, tuple(between))
+        case ("search", str(key), list(order), list(stuck), list(maybe)):
+            return SearchConflict(key, tuple(order), tuple(stuck), tuple(maybe))
         case _:
             raise IsoldeError(f"the core gave a violation of an unknown shape: {raw!r}")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from isolde._core import Columns
+from isolde._core import BUDGET, Columns
 from isolde.cli.main import Exit, tell
 from isolde.engines.check import check as decide
 from isolde.engines.check import cut_out
@@ -55,6 +55,14 @@ def _levels(names: Iterable[str]) -> list[Level]:
 @click.option("--session-order/--no-session-order", default=True, help="Must the order inside a session be kept?")
 @click.option("--judge-aborted", is_flag=True, help="Judge what aborted transactions read, too.")
 @click.option(
+    "--budget",
+    type=click.IntRange(min=0, max=2**63 - 1),
+    default=BUDGET,
+    show_default=True,
+    metavar="N",
+    help="Steps that a search may take for one level.",
+)
+@click.option(
     "--witness", metavar="FILE", help="Write the transactions of the first anomaly as a history of their own."
 )
 def check(
@@ -65,6 +73,7 @@ def check(
     all_anomalies: bool,
     session_order: bool,
     judge_aborted: bool,
+    budget: int,
     witness: str | None,
 ) -> int:
     """Decide whether HISTORY satisfies isolation levels, and explain why not.
@@ -82,7 +91,12 @@ def check(
         try:
             columns = read(path, format)
             report = decide(
-                columns, levels, session_order=session_order, judge_aborted=judge_aborted, every=all_anomalies
+                columns,
+                levels,
+                session_order=session_order,
+                judge_aborted=judge_aborted,
+                every=all_anomalies,
+                budget=budget,
             )
             if _ALL in names:
                 report = _decided(report, by_name)

@@ -67,6 +67,12 @@ ANOMALIES: tuple[AnomalyRow, ...] = (
         "Herlihy & Wing 1990",
     ),
     AnomalyRow(
+        "no-linearization",
+        "no order of the operations on a key, each at a moment between its start and its end, explains what was read",
+        Level.LINEARIZABLE,
+        "Herlihy & Wing 1990",
+    ),
+    AnomalyRow(
         "duplicate-write",
         "a value was written twice to a key, so a read of it has no single writer (legal; it can leave a level undecided)",
         None,

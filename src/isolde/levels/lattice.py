@@ -102,7 +102,7 @@ LEVELS: tuple[LevelRow, ...] = (
         "lin",
         "single-key operations take effect one by one, in real time",
         "Herlihy & Wing 1990; Gibbons & Korach 1997",
-        _ALWAYS,
+        "always for single-key transactions, lists included; a search with a budget where values are not unique",
     ),
 )
 

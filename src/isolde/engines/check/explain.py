@@ -18,11 +18,13 @@ from isolde._core import (
     OrderConflict,
     Proof,
     Reason,
+    SearchConflict,
     UnexplainedRead,
     Violation,
 )
 from isolde._core import Case as CoreCase
 from isolde.engines.check.naming import chosen_reasons, common_name, name_of, txn_name
+from isolde.engines.check.unordered_text import unordered_sentence
 from isolde.errors import IsoldeError
 from isolde.findings import Anomaly, Case, Circle, Link, Supposition
 from isolde.findings.model import Kind
@@ -82,6 +84,8 @@ class Explainer:
                 return self.order_conflict(self.violation)
             case Blocks():
                 return self.blocks(self.violation)
+            case SearchConflict():
+                return self.unordered(self.violation)
             case BeforeInitial(_, writer, write):
                 text = (
                     f"The versions lines put {self.written(write)} of {self.name(writer)} before the initial value of the key,"
@@ -336,6 +340,16 @@ class Explainer:
         )
         return self.build("real-time-violation", tuple(dict.fromkeys(present)), tuple(links), text, found.between)
 
+    def unordered(self, found: SearchConflict) -> Anomaly:
+        required = [position for position in (*found.order, *found.stuck) if position not in found.maybe]
+        text = unordered_sentence(
+            json.loads(found.key),
+            [self.transaction(position) for position in found.order],
+            [self.transaction(position) for position in found.stuck],
+            self.history.initial,
+        )
+        return self.build("no-linearization", tuple(required), (), text, found.maybe)
+
     def build(
         self, name: str, positions: tuple[int, ...], links: tuple[Link, ...], text: str, also: Iterable[int] = ()
     ) -> Anomaly:
@@ -363,6 +377,8 @@ def _mentioned(violation: Violation) -> Iterable[int]:
             yield writer
         case OrderConflict(_, earlier, later, between):
             yield from (earlier, later, *between)
+        case SearchConflict(_, order, stuck, maybe):
+            yield from (*order, *stuck, *maybe)
         case Blocks(_, first_end, first_start, second_end, second_start, between):
             yield from (first_start, second_end, second_start, *between)
             yield from () if first_end is None else (first_end,)

@@ -42,6 +42,11 @@ def why_undecided(columns: Columns, level: Level, decision: Undecided) -> str:
             )
         case "told-order":
             return "the versions lines name values with several possible writers, or say nothing that this level's rule uses"
+        case "budget":
+            return (
+                f"the order of {_count(first, 'operation')} on the key of {what} was not settled within {second:,} steps;"
+                " a larger --budget may settle it"
+            )
         case "choices":
             return (
                 f"the search used up its budget with the order of {_count(first, 'pair')} of writes"

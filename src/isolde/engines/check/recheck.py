@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from isolde.engines.check.recheck_lists import as_registers, has_lists, unexplained_list
+from isolde.engines.check.unordered import cannot_be_ordered
 from isolde.findings import Anomaly, Case, Circle, Link, Supposition
 from isolde.history import (
     CompareAndSet,
@@ -30,8 +31,12 @@ def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted:
     """Whether ``anomaly`` follows from the operations of ``history`` and is forbidden by ``level``.
 
     For cycles: every edge is shown by operations, the edges close, and the level forbids such a cycle. For single reads: the
-    value has no writer that the reader may see.
+    value has no writer that the reader may see. For a key that cannot be ordered: all orders are tried.
     """
+    if anomaly.name == "no-linearization":
+        return level is Level.LINEARIZABLE and cannot_be_ordered(
+            history, anomaly.transactions, judge_aborted=judge_aborted
+        )
     if has_lists(history):
         if not anomaly.cycle and not anomaly.cases:
             return unexplained_list(history, anomaly)

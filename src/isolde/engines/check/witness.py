@@ -8,12 +8,13 @@ out. Leaving out a read never makes a violation, so what remains is the violatio
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
 from isolde._core import Analysis, Columns
 from isolde.engines.check.decide import check
 from isolde.engines.check.recheck_lists import has_lists, listed
+from isolde.engines.check.unordered import key_of, values_from_outside
 from isolde.errors import IsoldeError
 from isolde.findings import Anomaly, Verdict
 from isolde.formats import decode, encode
@@ -41,6 +42,10 @@ def cut_out(
     Where the order of writes was known only through a longer chain of reads, the transactions of that chain are added.
     """
     options = {"session_order": session_order, "judge_aborted": judge_aborted}
+    if anomaly.name == "no-linearization":
+        for candidate in _unordered(columns, anomaly):
+            if check(encode(candidate), [level], **options).findings[0].verdict is Verdict.VIOLATED:
+                return candidate
     analysis = Analysis(columns, **options)
     needed = {*anomaly.positions, *anomaly.also_needed}
     shown = set() if anomaly.cycle else set(anomaly.transactions)
@@ -58,6 +63,26 @@ def cut_out(
                 f"the {anomaly.name} could not be cut out of {columns.name}; please report this with the file"
             )
         needed = more
+
+
+def _unordered(columns: Columns, anomaly: Anomaly) -> Iterator[History]:
+    """What cannot be ordered, with what may have taken effect besides. What the key held before is told by what was read and
+    not written here, or by the initial value."""
+    positions = sorted({*anomaly.positions, *anomaly.also_needed})
+    whole = decode(columns, positions)
+    key = key_of(whole.transactions[0])
+    doubtful = {position for position in anomaly.also_needed if position not in anomaly.positions}
+    transactions = tuple(
+        replace(t, status=Status.UNKNOWN, end=None) if position in doubtful else t
+        for position, t in zip(positions, whole.transactions, strict=True)
+    )
+    initial = {k: value for k, value in whole.initial.items() if k == key}
+    part = replace(whole, transactions=transactions, initial=initial, versions=())
+    if key is not None:
+        for value in values_from_outside(transactions):
+            yield replace(part, initial={key: value})
+    yield part
+    yield replace(whole, initial=initial, versions=tuple(chain for chain in whole.versions if chain.key == key))
 
 
 def _with_outcomes(history: History) -> History:

@@ -1,0 +1,267 @@
+//! Linearizable: each key by itself, by [`crate::linear`] where every read has one writer, else by search.
+
+use isolde_history::{History, NO_TIME, Op, Status, Value};
+use rustc_hash::FxHashSet;
+
+use crate::acyclic::{Explanation, Rule, Space};
+use crate::analysis::{Analysis, Decision, Method, Open, REPORTED_MAX, Violation};
+use crate::dependencies::{Edge, Graph};
+use crate::linear::{self, Conflict};
+use crate::linear_calls::{ALWAYS, Object};
+use crate::linear_evidence::{Refutation, Settled, refute, refute_around, settle};
+use crate::outcome::Role;
+use crate::realtime::timeline;
+use crate::shortest::Step;
+
+/// What every key may cost before any may cost more: a violation is often cheap to find.
+const FIRST_TRY: u64 = 100_000;
+
+/// How the keys are decided.
+struct Plan {
+    /// Keys to be searched, the smallest first.
+    searched: Vec<u32>,
+    /// A committed transaction without its times, and the keys of such.
+    untimed: Option<u32>,
+    untimed_keys: FxHashSet<u32>,
+}
+
+/// What a search of one key gave.
+enum Found {
+    /// The transactions in order, and whether each took effect.
+    Order(Vec<(u32, bool)>),
+    /// There is none.
+    Conflict(Refutation),
+    /// There is one, but it needs this transaction, which may have begun too late.
+    Untimed(u32),
+    OutOfBudget,
+}
+
+impl Analysis {
+    /// Decides it, given what was found out about single reads.
+    pub(crate) fn linearizable(&self, mut violations: Vec<Violation>, all: bool, method: &mut Method) -> Decision {
+        if !self.history.has_lists() {
+            violations.extend(self.zone_violations(all));
+        }
+        if !violations.is_empty() && !all {
+            return Decision::Violated(violations);
+        }
+        let plan = self.plan(&violations);
+        if !plan.searched.is_empty() {
+            *method = Method::Search;
+        }
+        let mut roles = self.roles.clone();
+        let mut edges = Vec::new();
+        let mut open = plan.untimed.map(Open::NoTimes);
+        let mut waiting = plan.searched.clone();
+        let mut left = self.options.budget;
+        for first_time in [true, false] {
+            let keys = std::mem::take(&mut waiting);
+            for (at, &key) in keys.iter().enumerate() {
+                let share = if first_time { left.min(FIRST_TRY) } else { left / (keys.len() - at) as u64 };
+                match self.search_key(key, share, &mut left) {
+                    Found::Order(order) => {
+                        edges.extend(order.windows(2).map(|pair| (pair[0].0, pair[1].0)));
+                        for (txn, effective) in order {
+                            roles[txn as usize] = if effective { Role::Effective } else { Role::ReadsOnly };
+                        }
+                    }
+                    Found::Conflict(Refutation { order, stuck, maybe }) => {
+                        violations.push(Violation::NotLinearizable(Conflict::Search { key, order, stuck, maybe }));
+                        if !all {
+                            return Decision::Violated(violations);
+                        }
+                    }
+                    Found::Untimed(txn) => open = open.or(Some(Open::NoTimes(txn))),
+                    Found::OutOfBudget => waiting.push(key),
+                }
+            }
+        }
+        if !violations.is_empty() {
+            violations.truncate(REPORTED_MAX);
+            return Decision::Violated(violations);
+        }
+        if let Some(&key) = waiting.first() {
+            let places = self.attribution.places(key);
+            let op = self.attribution.op[places.start];
+            return Decision::Undecided(Open::Budget(op, places.len() as u64, self.options.budget));
+        }
+        match open {
+            Some(open) => Decision::Undecided(open),
+            None => Decision::Satisfied(Some(self.merged(&plan, edges, &mut roles))),
+        }
+    }
+
+    fn zone_violations(&self, all: bool) -> Vec<Violation> {
+        let mut violations = self.lost_updates(all);
+        if violations.is_empty() || all {
+            let conflicts = linear::conflicts(&self.history, &self.attribution, &self.dependencies, &self.roles);
+            violations.extend(conflicts.into_iter().map(|conflict| match conflict {
+                Conflict::Loop { txns } => {
+                    let after = txns.iter().cycle().skip(1);
+                    let steps = txns.iter().zip(after).map(|(&a, &b)| (a, b, Step::Known(Edge::Dependency)));
+                    Violation::Cycle(self.explain(&steps.collect::<Vec<_>>()))
+                }
+                other => Violation::NotLinearizable(other),
+            }));
+        }
+        violations.truncate(if all { REPORTED_MAX } else { 1 });
+        violations
+    }
+
+    /// Searched are the keys on which a read has several writers, a failed compare-and-set is silent, versions
+    /// were told or a time is missing that may not matter; but none that is known to be violated.
+    fn plan(&self, violations: &[Violation]) -> Plan {
+        let history = &*self.history;
+        let mut keys: FxHashSet<u32> = FxHashSet::default();
+        if self.history.has_lists() {
+            keys.extend(0..self.attribution.keys());
+        }
+        let open = self.attribution.ambiguous.iter().chain(&self.attribution.blind_failures);
+        let counted = open.filter(|&&op| self.roles[self.txn_of(op) as usize] != Role::Absent);
+        keys.extend(counted.map(|&op| history.ops.key[op as usize]));
+        keys.extend(history.versions.iter().map(|(key, _)| *key));
+        let mut plan = Plan { searched: Vec::new(), untimed: None, untimed_keys: FxHashSet::default() };
+        for txn in 0..history.len() as u32 {
+            let row = txn as usize;
+            let no_end = history.txns.end[row] == NO_TIME && history.txns.status[row] != Status::Unknown;
+            if self.roles[row] == Role::Absent || (history.txns.start[row] != NO_TIME && !no_end) {
+                continue;
+            }
+            let key = history.ops_of(txn).next().map(|op| history.ops.key[op]);
+            if history.txns.status[row] == Status::Committed {
+                plan.untimed = plan.untimed.or(Some(txn));
+                plan.untimed_keys.extend(key);
+            } else {
+                keys.extend(key);
+            }
+        }
+        let known = violations.iter().filter_map(|violation| self.key_of(violation));
+        let mut skipped: FxHashSet<u32> = known.collect();
+        skipped.extend(&plan.untimed_keys);
+        plan.searched = keys.into_iter().filter(|key| !skipped.contains(key)).collect();
+        plan.searched.sort_unstable_by_key(|&key| (self.attribution.places(key).len(), key));
+        plan
+    }
+
+    /// The key that a violation is about.
+    fn key_of(&self, violation: &Violation) -> Option<u32> {
+        let txn = match violation {
+            Violation::Fault(fault) => fault.reader,
+            Violation::Cycle(edges) | Violation::LostUpdate { edges } => edges.first()?.from,
+            Violation::BeforeInitial { writer, .. } => *writer,
+            // Only levels of several keys have choices between orders.
+            Violation::NoOrder { .. } => return None,
+            Violation::NotLinearizable(conflict) => match conflict {
+                Conflict::Loop { txns } => *txns.first()?,
+                Conflict::Order { key, .. } | Conflict::Blocks { key, .. } | Conflict::Search { key, .. } => {
+                    return Some(*key);
+                }
+            },
+        };
+        self.history.ops_of(txn).next().map(|op| self.history.ops.key[op])
+    }
+
+    /// Searches one key with its share of what is left, and takes from that what it cost.
+    fn search_key(&self, key: u32, share: u64, left: &mut u64) -> Found {
+        let object = Object::of_key(&self.history, &self.attribution, key, self.options.judge_aborted);
+        // Going straight through costs nothing: a long history is no reason to give up.
+        let granted = share + 2 * object.calls.len() as u64;
+        let mut budget = granted;
+        let found = ordered(&object, &mut budget, share);
+        *left -= (granted - budget).min(share);
+        found
+    }
+
+    /// All transactions in one order that is a linearization for each key and keeps real time among all.
+    /// There is one, since linearizability is local (Herlihy & Wing 1990).
+    fn merged(&self, plan: &Plan, mut edges: Vec<(u32, u32)>, roles: &mut [Role]) -> Explanation {
+        let history = &*self.history;
+        let searched: FxHashSet<u32> = plan.searched.iter().copied().collect();
+        let by_zones = |key: &u32| !self.history.has_lists() && !searched.contains(key);
+        for order in linear::orders(history, &self.attribution, &self.dependencies, &self.roles, by_zones) {
+            edges.extend(order.windows(2).map(|pair| (pair[0], pair[1])));
+        }
+        let graph = Graph::of_edges(history.len(), &[(Edge::Overwrite, &edges)]);
+        let times = timeline(history, roles);
+        let space = Space { graph: &graph, rule: Rule::Serializable, timeline: Some(&times) };
+        let order = space.order().expect("orders of single keys that keep real time fit together");
+        let found = space.explanation(&order, |txn| roles[txn as usize] != Role::Absent);
+        assert!(replays(history, &found.commits, roles), "an order that was found explains every answer");
+        let took_effect = |txn: &u32| {
+            roles[*txn as usize] == Role::Effective && self.roles[*txn as usize] != Role::Effective
+        };
+        let effects = (0..history.len() as u32).filter(took_effect).collect();
+        Explanation { effects, ..found }
+    }
+}
+
+fn ordered(object: &Object<'_>, budget: &mut u64, share: u64) -> Found {
+    let startless = object.calls.iter().find(|call| !call.required && call.start == ALWAYS).map(|call| call.txn);
+    if startless.is_some() {
+        let calls = object.calls.iter().filter(|call| call.required || call.start != ALWAYS).cloned().collect();
+        let timed = Object { calls, ..object.clone() };
+        match settle(&timed, budget) {
+            Settled::Order(order) => return Found::Order(outcomes(&timed, &order)),
+            Settled::Impossible => {}
+            Settled::OutOfBudget(_) => return Found::OutOfBudget,
+        }
+    }
+    match (settle(object, budget), startless) {
+        (Settled::Order(_), Some(txn)) => Found::Untimed(txn),
+        (Settled::Order(order), None) => Found::Order(outcomes(object, &order)),
+        (Settled::Impossible, _) => Found::Conflict(refute(object)),
+        (Settled::OutOfBudget(place), _) => match place.and_then(|place| refute_around(object, place, share)) {
+            Some(refutation) => Found::Conflict(refutation),
+            None => Found::OutOfBudget,
+        },
+    }
+}
+
+/// The transactions of an order of calls, each once: one that took effect has its place there.
+fn outcomes(object: &Object<'_>, order: &[u32]) -> Vec<(u32, bool)> {
+    let calls = || order.iter().map(|&number| &object.calls[number as usize]);
+    let effective: FxHashSet<u32> = calls().filter(|call| !call.required).map(|call| call.txn).collect();
+    calls()
+        .filter(|call| !call.required || !effective.contains(&call.txn))
+        .map(|call| (call.txn, !call.required || call.effect != crate::linear_calls::Effect::Nothing))
+        .collect()
+}
+
+/// Executes the transactions one after the other and compares every answer.
+fn replays(history: &History, order: &[u32], roles: &[Role]) -> bool {
+    let mut values = vec![Value::NULL; history.keys.len()];
+    let mut lists: Vec<Vec<Value>> = vec![Vec::new(); history.keys.len()];
+    for &(name, value) in &history.header.initial {
+        match history.keys.find(name) {
+            Some(key) if value.is_list() => lists[key as usize].extend_from_slice(history.list(value)),
+            Some(key) => values[key as usize] = value,
+            None => {}
+        }
+    }
+    order.iter().all(|&txn| {
+        let Some(first) = history.ops_of(txn).next() else { return true };
+        let key = history.ops.key[first] as usize;
+        let (value, list) = (values[key], lists[key].len());
+        let right = history.ops_of(txn).all(|row| match history.op(row) {
+            Op::Read(_, seen) if seen.is_list() => values[key] == Value::NULL && lists[key] == history.list(seen),
+            Op::Read(_, seen) => values[key] == seen && lists[key].is_empty(),
+            Op::Write(_, new) => {
+                values[key] = new;
+                true
+            }
+            Op::Append(_, element) => {
+                lists[key].push(element);
+                true
+            }
+            Op::Cas(_, cas) if cas.applied => std::mem::replace(&mut values[key], cas.new) == cas.expected,
+            Op::Cas(_, cas) if cas.current == Value::MISSING => values[key] != cas.expected,
+            Op::Cas(_, cas) => values[key] == cas.current,
+            Op::Scan(_) | Op::Sql(_) => false,
+        });
+        if roles[txn as usize] != Role::Effective {
+            values[key] = value;
+            lists[key].truncate(list);
+        }
+        right
+    })
+}
