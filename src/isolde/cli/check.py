@@ -13,7 +13,7 @@ import click
 from isolde._core import BUDGET, Columns
 from isolde.cli.main import Exit, tell
 from isolde.engines.check import check as decide
-from isolde.engines.check import cut_out
+from isolde.engines.check import cut_out, frontier
 from isolde.errors import IsoldeError, UsageError
 from isolde.findings import Report, Verdict
 from isolde.formats import NAMES, decode, encode, read, write
@@ -65,6 +65,7 @@ def _levels(names: Iterable[str]) -> list[Level]:
 @click.option(
     "--witness", metavar="FILE", help="Write the transactions of the first anomaly as a history of their own."
 )
+@click.option("--witness-order", is_flag=True, help="Print the order of commits that explains a satisfied level.")
 def check(
     histories: tuple[str, ...],
     names: tuple[str, ...],
@@ -75,6 +76,7 @@ def check(
     judge_aborted: bool,
     budget: int,
     witness: str | None,
+    witness_order: bool,
 ) -> int:
     """Decide whether HISTORY satisfies isolation levels, and explain why not.
 
@@ -97,9 +99,10 @@ def check(
                 judge_aborted=judge_aborted,
                 every=all_anomalies,
                 budget=budget,
+                order=witness_order,
             )
             if _ALL in names:
-                report = _decided(report, by_name)
+                report = replace(_decided(report, by_name), frontier=frontier(report.findings))
         except IsoldeError as error:
             if len(histories) == 1:
                 raise

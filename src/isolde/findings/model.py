@@ -123,6 +123,22 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class LevelReason:
+    """A level, and in a few words why it holds, or what rules it out."""
+
+    level: Level
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """The strongest levels that hold, and the weakest that do not."""
+
+    strongest_satisfied: tuple[LevelReason, ...]
+    weakest_violated: tuple[LevelReason, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class HistorySize:
     """How large the history was."""
 
@@ -140,3 +156,4 @@ class Report:
 
     size: HistorySize
     findings: tuple[Finding, ...]
+    frontier: Frontier | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from isolde.findings import Anomaly, Case, Circle, Finding, Link, Report, Verdict
+from isolde.findings import Anomaly, Case, Circle, Finding, Frontier, LevelReason, Link, Report, Verdict
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -21,6 +21,16 @@ def document(report: Report) -> dict[str, Any]:
             "operations": size.operations,
         },
         "results": [_result(finding) for finding in report.findings],
+    } | ({} if report.frontier is None else _frontier(report.frontier))
+
+
+def _frontier(frontier: Frontier) -> dict[str, Any]:
+    def rows(levels: Iterable[LevelReason]) -> list[dict[str, str]]:
+        return [{"level": entry.level.value, "reason": entry.reason} for entry in levels]
+
+    return {
+        "strongest_satisfied": rows(frontier.strongest_satisfied),
+        "weakest_violated": rows(frontier.weakest_violated),
     }
 
 

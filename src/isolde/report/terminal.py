@@ -15,7 +15,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 
-from isolde.findings import Anomaly, Case, Circle, EvidenceUsed, Finding, Report, Verdict
+from isolde.findings import Anomaly, Case, Circle, CommitOrder, EvidenceUsed, Finding, Frontier, Report, Verdict
 from isolde.history import Transaction, TxnId, render_operation
 
 _WORDS = {Verdict.SATISFIED: "satisfied", Verdict.VIOLATED: "VIOLATED", Verdict.UNDECIDED: "undecided"}
@@ -41,6 +41,8 @@ def render_report(
     shown: dict[Anomaly, Finding] = {}
     for finding in report.findings:
         lines += _finding(finding, transactions, paint, shown)
+    if report.frontier is not None:
+        lines += _frontier(report.frontier)
     lines += [f"  evidence: {_evidence(evidence)}" for evidence in used if evidence is not None]
     return "\n".join(lines)
 
@@ -58,6 +60,8 @@ def _finding(
     lines = [line]
     if finding.verdict is Verdict.UNDECIDED:
         lines += textwrap.wrap(finding.reason, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    if finding.order is not None:
+        lines += _order(finding.order)
     for number, anomaly in enumerate(finding.anomalies, 1):
         first = shown.setdefault(anomaly, finding)
         if first is not finding:
@@ -72,6 +76,29 @@ def _finding(
         if anomaly.cases:
             lines += ["    " + row for row in _cases(anomaly.cases)] + [""]
     return lines
+
+
+def _frontier(frontier: Frontier) -> list[str]:
+    lines = []
+    for title, levels in (
+        ("strongest that hold", frontier.strongest_satisfied),
+        ("weakest ruled out", frontier.weakest_violated),
+    ):
+        lines += [
+            f"  {title if number == 0 else '':<20} {entry.level.value}: {entry.reason}" for number, entry in enumerate(levels)
+        ]
+    return lines
+
+
+def _order(order: CommitOrder) -> list[str]:
+    """The transactions of an order, with what each saw if that is not all before it."""
+    names = [f"T{name}" if isinstance(name, int) else name for name in order.transactions]
+    if order.snapshots:
+        names = [
+            name if seen == place else f"{name} (saw the first {seen})"
+            for place, (name, seen) in enumerate(zip(names, order.snapshots, strict=True))
+        ]
+    return textwrap.wrap("order: " + ", ".join(names), _WIDTH, initial_indent="    ", subsequent_indent="      ")
 
 
 def _evidence(known: EvidenceUsed) -> str:

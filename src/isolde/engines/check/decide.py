@@ -55,12 +55,33 @@ def check(
     known = analysis.evidence()
     used = EvidenceUsed(known.so, known.wr, known.ww, known.rw, known.open_pairs)
     findings = []
+    asked: dict[str, Decision] = {}
     for level in levels:
-        decision = analysis.decide(QUESTIONS[level], every=every)
+        decision = _decide(analysis, QUESTIONS[level], asked, every=every)
         seconds = time.perf_counter() - began
         findings.append(_finding(analysis, columns, level, decision, seconds, used, keep_order=order))
         began = time.perf_counter()
     return Report(size, tuple(findings))
+
+
+# What decides a question that reads with several writers leave open: a stronger one that holds.
+_STRONGER = ("serializable", "snapshot", "prefix")
+_OPEN_READS = frozenset({"ambiguous-read", "blind-failure"})
+
+
+def _decide(analysis: Analysis, question: str, asked: dict[str, Decision], *, every: bool) -> Decision:
+    """The answer to a question, which is asked once only."""
+    if question in asked:
+        return asked[question]
+    decision = analysis.decide(question, every=every)
+    if isinstance(decision, Undecided) and decision.code in _OPEN_READS and question not in _STRONGER:
+        for stronger in _STRONGER:
+            answer = _decide(analysis, stronger, asked, every=every)
+            if isinstance(answer, Satisfied):
+                decision = answer
+                break
+    asked[question] = decision
+    return decision
 
 
 # Questions whose satisfied answers are explained by running the transactions in an order.

@@ -31,6 +31,7 @@ from isolde.findings.model import Kind
 from isolde.formats import decode
 from isolde.history import (
     Append,
+    CompareAndSet,
     History,
     Key,
     Operation,
@@ -120,6 +121,11 @@ class Explainer:
                 text = f"{what} before it wrote that value itself, and nobody else did."
             case "not-my-last-write":
                 text = f"{what}, a value of its own that it had already overwritten."
+            case "not-my-own-write" if isinstance(op := self.op(found.read), CompareAndSet) and observed(op) is None:
+                text = (
+                    f"{reader} had just written {render_value(op.key)} = {_plain(op.expected)} itself, and yet its compare-and-set"
+                    " that expects this value failed."
+                )
             case "not-my-own-write":
                 text = f"{what}, from {other}, although it had written {key} itself before."
             case "non-repeatable-read":

@@ -384,6 +384,11 @@ def _some_read_not_own(_: History, reader: Transaction) -> bool:
     for op in reader.ops:
         if (read := observed(op)) is not None and read[0] in own and token(own[read[0]]) != token(read[1]):
             return True
+        match op:
+            case CompareAndSet(key, expected, _, False, ()) if key in own and token(own[key]) == token(expected):
+                return True
+            case _:
+                pass
         if (write := written(op)) is not None:
             own[write[0]] = write[1]
     return False
