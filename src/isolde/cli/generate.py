@@ -23,6 +23,19 @@ _WORKLOADS, _DISTRIBUTIONS, _LEVELS, _ANOMALIES = generator_names()
 @click.option("--distribution", type=click.Choice(_DISTRIBUTIONS), default="uniform", show_default=True)
 @click.option("--abort-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
 @click.option("--unknown-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
+@click.option(
+    "--blind-writes",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="Of the operations of read-write; the rest are reads. [default: 0.5]",
+)
+@click.option(
+    "--versions",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    metavar="SHARE",
+    help="Of the versions, so many are left in the order that the database tells of each key. [default: 0, no order]",
+)
 @click.option("--inject", type=click.Choice(_ANOMALIES), multiple=True, metavar="ANOMALY", help="May be given again.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed, the same history.")
 def generate(
@@ -36,6 +49,8 @@ def generate(
     distribution: str,
     abort_rate: float,
     unknown_rate: float,
+    blind_writes: float | None,
+    versions: float,
     inject: tuple[str, ...],
     seed: int,
 ) -> int:
@@ -54,6 +69,8 @@ def generate(
         distribution=distribution,
         abort_rate=abort_rate,
         unknown_rate=unknown_rate,
+        blind_writes=blind_writes,
+        versions=versions,
         inject=inject,
         seed=seed,
     )
