@@ -73,7 +73,13 @@ def history(name: str, *, per_client: bool = False, **parameters: Any) -> Path:
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{name}.jsonl"
     if not path.exists():
-        usual: dict[str, Any] = {"distribution": "uniform", "abort_rate": 0.0, "unknown_rate": 0.0, "inject": (), "seed": 1}
+        usual: dict[str, Any] = {
+            "distribution": "uniform",
+            "abort_rate": 0.0,
+            "unknown_rate": 0.0,
+            "inject": (),
+            "seed": 1,
+        }
         text = generate(**(usual | parameters)).to_jsonl().decode()
         path.write_text(_by_client(text) if per_client else text, encoding="utf-8")
     return path

@@ -18,6 +18,18 @@ from cell import history, markdown, measure
 
 MIXES = ("rmw", "read-write", "heavy-write")
 SHARES = (0.0, 0.1, 0.5, 0.9, 1.0)
+HEAD = (
+    "made at",
+    "workload",
+    "session order",
+    "version order",
+    "seconds",
+    "verdict",
+    "method",
+    "open pairs",
+    "peak MB",
+)
+# Nothing to find, and perhaps something: which of the latter are serializable all the same is for the checker to say.
 FAMILIES = {"serializable": "serializable", "snapshot-isolation": "snapshot isolation"}
 
 
@@ -27,12 +39,11 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=10_000)
     parser.add_argument("--operations", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=20.0, metavar="SECONDS", help="for one cell")
+    parser.add_argument("--limit", type=float, default=10.0, metavar="SECONDS", help="for one cell")
     parser.add_argument("--times", action="store_true", help="leave times and the order of completion in the files")
     arguments = parser.parse_args()
-    size = {"sessions": 20, "transactions": arguments.transactions, "keys": arguments.keys, "operations": arguments.operations}
-    head = ["made at", "workload", "session order", "version order", "seconds", "verdict", "method", "open pairs", "peak MB"]
-    print(markdown(head, []))
+    size = {name: getattr(arguments, name) for name in ("transactions", "keys", "operations")} | {"sessions": 20}
+    print(markdown([*HEAD], []))
     for made_at, family in FAMILIES.items():
         for mix in MIXES:
             for share in SHARES:

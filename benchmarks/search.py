@@ -43,7 +43,13 @@ def compare(limit_s: float, repeat: int) -> None:
                 path = history(name, per_client=per_client, level=made_at, **parameters)
                 cell = measure(path, asked, limit_s=limit_s, repeat=repeat)
                 row = [family, "by client" if per_client else "recorded", asked, made_at, cell.time(limit_s)]
-                row += [f"{cell.loading_s:.2f}", f"{cell.megabytes:.0f}", cell.verdict(), cell.method(), cell.open_pairs()]
+                row += [
+                    f"{cell.loading_s:.2f}",
+                    f"{cell.megabytes:.0f}",
+                    cell.verdict(),
+                    cell.method(),
+                    cell.open_pairs(),
+                ]
                 print("| " + " | ".join(row) + " |", flush=True)
 
 

@@ -27,14 +27,14 @@ _WORKLOADS, _DISTRIBUTIONS, _LEVELS, _ANOMALIES = generator_names()
     "--blind-writes",
     type=click.FloatRange(0, 1),
     metavar="SHARE",
-    help="Of the operations of read-write; the rest are reads. [default: 0.5]",
+    help="Of the operations of read-write; the others are reads. [default: 0.5]",
 )
 @click.option(
     "--versions",
     type=click.FloatRange(0, 1),
     default=0.0,
     metavar="SHARE",
-    help="Of the versions, so many are left in the order that the database tells of each key. [default: 0, no order]",
+    help="Tell the order of this share of the versions. [default: 0]",
 )
 @click.option("--inject", type=click.Choice(_ANOMALIES), multiple=True, metavar="ANOMALY", help="May be given again.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed, the same history.")
@@ -56,8 +56,15 @@ def generate(
 ) -> int:
     """Write a synthetic history: a simulated multi-version store executes a workload at a level.
 
+    Workloads: mini, mini-transactions; general, Cobra's mix of read-only, write-only and read-modify-write transactions; rmw,
+    read-write and heavy-write, which mix 25 / 25 / 50, 50 / 50 / 0 and 10 / 80 / 10 % of reads, blind writes and
+    read-modify-writes, each of them one operation; append, lists; cas, compare-and-sets.
+
     Levels: rc, ra, cc, si, ser, strict-ser (or their long names). Anomalies: the fourteen of 'isolde anomalies' from
     thin-air-read to write-skew, put in once each, on keys of their own.
+
+    With --versions the history tells the order of versions that the store knows, of which as many as asked for are left, chosen
+    by chance; the keys of anomalies have none, and neither have lists and compare-and-sets, which tell it themselves.
     """
     history = make(
         workload=workload,
