@@ -46,6 +46,9 @@ class Cell:
     def method(self) -> str:
         return "-" if self.answer is None else str(self.answer["method"])
 
+    def memory(self) -> str:
+        return "-" if self.answer is None else f"{self.megabytes:.0f}"
+
     def open_pairs(self) -> str:
         return "-" if self.answer is None else f"{self.answer['open_pairs']:,}"
 

@@ -56,7 +56,7 @@ def main() -> None:
                         path, "ser", limit_s=arguments.limit, repeat=arguments.repeat, session_order=session_order
                     )
                     row = [family, mix, "yes" if session_order else "no", f"{share:.0%}", cell.time(arguments.limit)]
-                    row += [cell.verdict(), cell.method(), cell.open_pairs(), f"{cell.megabytes:.0f}"]
+                    row += [cell.verdict(), cell.method(), cell.open_pairs(), cell.memory()]
                     print("| " + " | ".join(row) + " |", flush=True)
 
 

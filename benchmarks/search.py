@@ -23,6 +23,7 @@ FAMILIES = {"general": GENERAL | {"transactions": 100_000}, "60 % blind": BLIND 
 QUESTIONS = (
     ("ser", "serializable"),
     ("ser", "snapshot-isolation"),
+    ("ser", "causal"),
     ("si", "snapshot-isolation"),
     ("si", "causal"),
 )
@@ -45,7 +46,7 @@ def compare(limit_s: float, repeat: int) -> None:
                 row = [family, "by client" if per_client else "recorded", asked, made_at, cell.time(limit_s)]
                 row += [
                     f"{cell.loading_s:.2f}",
-                    f"{cell.megabytes:.0f}",
+                    cell.memory(),
                     cell.verdict(),
                     cell.method(),
                     cell.open_pairs(),
@@ -64,7 +65,7 @@ def growth(limit_s: float) -> None:
                 path = history(f"growth-{transactions}-{keys}-{made_at}", level=made_at, **parameters)
                 cell = measure(path, asked, limit_s=limit_s, repeat=1)
                 row = [f"{transactions:,}", f"{keys:,}", asked, cell.time(limit_s)]
-                row += [f"{cell.seconds / transactions * 1e6:.1f}", f"{cell.megabytes:.0f}"]
+                row += [f"{cell.seconds / transactions * 1e6:.1f}", cell.memory()]
                 row += [f"{cell.megabytes * 1e3 / transactions:.1f}", cell.verdict()]
                 print("| " + " | ".join(row) + " |", flush=True)
 
