@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find crates src -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name Cargo.toml) \
 	Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: run test test-long lint rust-test python-test install benchmark format clean
+.PHONY: run test test-long lint rust-test python-test install benchmark benchmark-search format clean
 
 run: install
 	@mkdir -p target/demo
@@ -40,6 +40,11 @@ benchmark: $(VENV)/.benchmark-extras
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/check.py
 	$(BIN)/python benchmarks/linearizable.py
+
+# Some minutes: where the order of writes is open.
+benchmark-search: $(VENV)/.benchmark-extras
+	$(BIN)/python benchmarks/ordering.py
+	$(BIN)/python benchmarks/search.py --growth
 
 format: $(VENV)/.test-extras
 	$(BIN)/ruff check --fix .

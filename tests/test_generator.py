@@ -16,7 +16,7 @@ from isolde.errors import UsageError
 from isolde.findings import Verdict
 from isolde.formats import decode
 from isolde.history import Append, CompareAndSet, History, Read, Status, Transaction, Write, render
-from isolde.levels import Level
+from isolde.levels import Level, level_named
 
 WORKLOADS, DISTRIBUTIONS, LEVEL_NAMES, ANOMALIES = generator_names()
 LEVELS = ("read-committed", "read-atomic", "causal", "snapshot-isolation", "serializable", "strict-serializable")
@@ -182,8 +182,8 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(workload: st
 def test_there_are_as_many_transactions_sessions_and_operations_as_asked_for(workload: str) -> None:
     counts = made(transactions=1000, sessions=7, keys=20, operations=4, workload=workload).counts()
     assert (counts.transactions, counts.committed, counts.sessions) == (1000, 1000, 7)
-    assert counts.operations <= 4000
-    if workload in ("general", "append"):
+    assert counts.operations <= (8000 if workload in ("rmw", "heavy-write") else 4000)
+    if workload in ("general", "read-write", "append"):
         assert counts.operations == 4000
     if workload == "cas":
         assert counts.operations == 1000
@@ -256,6 +256,138 @@ def test_the_general_workload_mixes_reads_writes_and_updates_as_cobra_does() -> 
     }
 
 
+# Reads, blind writes and read-modify-writes among the operations (Clark et al., section 8.4).
+MIXES: dict[str, tuple[dict[str, Any], tuple[float, float, float]]] = {
+    "rmw": ({}, (0.25, 0.25, 0.5)),
+    "read-write": ({}, (0.5, 0.5, 0.0)),
+    "heavy-write": ({}, (0.1, 0.8, 0.1)),
+    "read-write, 60 % blind": ({"workload": "read-write", "blind_writes": 0.6}, (0.4, 0.6, 0.0)),
+    "read-write, nothing but reads": ({"workload": "read-write", "blind_writes": 0.0}, (1.0, 0.0, 0.0)),
+    "read-write, nothing but writes": ({"workload": "read-write", "blind_writes": 1.0}, (0.0, 1.0, 0.0)),
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("mix", MIXES)
+def test_a_mix_has_the_shares_of_reads_blind_writes_and_read_modify_writes_that_it_is_named_for(
+    mix: str, level: str
+) -> None:
+    parameters, shares = MIXES[mix]
+    history = transactions(
+        made(**({"workload": mix} | parameters), transactions=5000, keys=10_000, operations=8, level=level)
+    )
+    reads, blind, updates = 0, 0, 0
+    for t in history:
+        for at, op in enumerate(t.ops):
+            match op:
+                case Read():
+                    reads += 1
+                case Write(key, _):
+                    before = t.ops[at - 1] if at else None
+                    updated = isinstance(before, Read) and before.key == key
+                    updates += updated
+                    blind += not any(isinstance(earlier, Read) and earlier.key == key for earlier in t.ops[:at])
+                case _:
+                    pytest.fail(f"no operation of a mix: {op}")
+    # A read-modify-write is one operation of the mix.
+    total = 5000 * 8
+    assert (reads - updates) / total == pytest.approx(shares[0], abs=0.01)
+    assert blind / total == pytest.approx(shares[1], abs=0.01)
+    assert updates / total == pytest.approx(shares[2], abs=0.01)
+
+
+# --- The order of versions that the database tells ---------------------------------------------------------------------
+
+REGISTERS = tuple(workload for workload in WORKLOADS if workload not in ("append", "cas"))
+
+
+def told(columns: Columns) -> dict[Any, list[Any]]:
+    return {chain.key: list(chain.values) for chain in decode(columns).versions}
+
+
+@pytest.mark.parametrize("workload", REGISTERS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_small_history_satisfies_its_level_by_definition_with_the_order_of_its_versions(
+    level: str, workload: str
+) -> None:
+    for seed in range(SEEDS):
+        for share in (1.0, 0.5):
+            history = small(seed, workload=workload, level=level, versions=share)
+            assert satisfies(history, level) is True, f"seed {seed}: {render(history)}"
+
+
+@pytest.mark.parametrize("workload", REGISTERS)
+def test_the_whole_order_of_versions_is_the_order_of_commits(workload: str) -> None:
+    # Executed one after the other, transactions that write are listed as they commit.
+    columns = made(
+        transactions=2000, sessions=10, keys=20, workload=workload, versions=1.0, abort_rate=0.2, inject=["lost-update"]
+    )
+    installed: dict[Any, list[Any]] = {}
+    for t in transactions(columns):
+        if t.status is Status.COMMITTED:
+            last = {op.key: op.value for op in t.ops if isinstance(op, Write)}
+            for key, value in last.items():
+                installed.setdefault(key, []).append(value)
+    # The injected transactions ran on a key of their own and in no store.
+    del installed[20]
+    assert told(columns) == installed
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_share_of_the_versions_is_left_in_the_order_that_all_have(level: str) -> None:
+    parameters: dict[str, Any] = {"transactions": 2000, "keys": 20, "workload": "heavy-write", "level": level}
+    whole = told(made(**parameters, versions=1.0))
+    total = sum(map(len, whole.values()))
+    for share in (0.1, 0.5, 0.9):
+        columns = made(**parameters, versions=share)
+        left = told(columns)
+        assert sum(map(len, left.values())) == pytest.approx(share * total, abs=0.5)
+        for key, values in left.items():
+            kept = set(values)
+            assert [value for value in whole[key] if value in kept] == values
+            assert len(values) / len(whole[key]) == pytest.approx(share, abs=0.25)
+        assert columns.to_jsonl() == made(**parameters, versions=share).to_jsonl()
+        assert told(made(**parameters, versions=share, seed=1)) != left
+
+
+def test_the_share_of_versions_changes_nothing_else() -> None:
+    parameters: dict[str, Any] = {"transactions": 500, "keys": 20, "workload": "general", "inject": ["write-skew"]}
+    without = made(**parameters)
+    assert told(without) == {}
+    assert transactions(made(**parameters, versions=0.5)) == transactions(without)
+
+
+def verdicts_with_versions(made_at: str, asked: str, workload: str, seed: int) -> list[Verdict]:
+    """Of a history of 300 transactions, with no version told, with some, with all."""
+    parameters: dict[str, Any] = {
+        "transactions": 300,
+        "sessions": 6,
+        "keys": 30,
+        "workload": workload,
+        "level": made_at,
+    }
+    histories = (made(**parameters, versions=share, seed=seed) for share in (0.0, 0.3, 1.0))
+    return [check(columns, [level_named(asked)]).findings[0].verdict for columns in histories]
+
+
+@pytest.mark.parametrize("workload", REGISTERS)
+@pytest.mark.parametrize("level", ["rc", "ra", "cc", "si", "ser", "strict-ser"])
+def test_the_order_of_versions_is_one_that_satisfies_the_level(workload: str, level: str) -> None:
+    for seed in range(3):
+        assert verdicts_with_versions(level, level, workload, seed) == [Verdict.SATISFIED] * 3
+
+
+@pytest.mark.parametrize("workload", REGISTERS)
+@pytest.mark.parametrize(("made_at", "asked"), [("rc", "ra"), ("ra", "cc"), ("cc", "si"), ("si", "ser")])
+def test_what_is_violated_without_the_order_of_versions_is_violated_with_it(
+    workload: str, made_at: str, asked: str
+) -> None:
+    # Not the other way round: another order of blind writes may explain what the one that is told does not.
+    for seed in range(3):
+        none, some, every = (v is Verdict.VIOLATED for v in verdicts_with_versions(made_at, asked, workload, seed))
+        assert none <= some <= every
+
+
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_no_value_is_written_twice(workload: str) -> None:
     written = [
@@ -299,7 +431,12 @@ IMPOSSIBLE: dict[str, tuple[dict[str, Any], str]] = {
     "a rate above 1": ({"abort_rate": 1.5}, "the abort rate is 1.5; it must lie between 0 and 1"),
     "a rate that is no number": ({"unknown_rate": float("nan")}, "the unknown rate is NaN; it must lie between 0 and 1"),
     "long mini-transactions": ({"operations": 5}, "5 operations a transaction; a mini-transaction has at most 4 (the workload 'general' has no bound)"),
-    "injection into lists": ({"workload": "append", "inject": ["write-skew"]}, "anomalies are injected as reads and writes of registers; use the workload 'mini' or 'general'"),
+    "injection into lists": ({"workload": "append", "inject": ["write-skew"]}, "anomalies are injected as reads and writes of registers; use a workload of these, like 'mini' or 'general'"),
+    "versions of lists": ({"workload": "append", "versions": 0.5}, "a list that is read tells the order of its versions itself; use a workload of registers, like 'general'"),
+    "versions of compare-and-sets": ({"workload": "cas", "versions": 0.5}, "each compare-and-set tells what it replaced; use a workload of reads and writes, like 'general'"),
+    "more than all versions": ({"versions": 1.5}, "the share of versions is 1.5; it must lie between 0 and 1"),
+    "a negative share of writes": ({"workload": "read-write", "blind_writes": -0.1}, "the share of blind writes is -0.1; it must lie between 0 and 1"),
+    "blind writes elsewhere": ({"workload": "rmw", "blind_writes": 0.6}, "only the workload 'read-write' has a share of blind writes that can be chosen"),
     "compare-and-set at a weak level": ({"workload": "cas", "level": "causal"}, "the workload 'cas' is executed linearizably; use the level 'serializable' or 'strict-serializable'"),
     "an anomaly that does not fit": ({"transactions": 3, "inject": ["long-fork"]}, "the anomalies take 4 transactions; 3 were asked for"),
     "too many transactions": ({"transactions": 2**40}, f"{2**40} transactions; a history holds at most {2**30 - 2}"),

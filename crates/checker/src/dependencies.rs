@@ -200,7 +200,7 @@ pub fn collect(
     let nodes = history.len();
     let mut counts = Counts::default();
     let mut chains = Chains::find(history, attribution, roles, &mut counts);
-    chains.add_told(history, attribution, roles);
+    chains.add_told(history, attribution, roles, &mut counts);
     let session_next = session_successors(history, roles);
     let mut lists = edges_by_key(attribution, roles, &chains, threads, &mut counts);
     if session_order {
@@ -256,6 +256,8 @@ struct Chains {
     overwritten_by: Vec<u32>,
     also: FxHashMap<u32, Vec<u32>>,
     made: Vec<bool>,
+    /// Pairs that are open, by key.
+    open: FxHashMap<u32, u64>,
     divergences: Vec<(u32, u32, u32)>,
     /// Successions in `overwritten_by` that no read-modify-write shows.
     placed: Vec<(u32, u32)>,
@@ -272,6 +274,7 @@ impl Chains {
             overwritten_by: vec![NONE; attribution.version_count()],
             also: FxHashMap::default(),
             made: vec![false; attribution.version_count()],
+            open: FxHashMap::default(),
             divergences: Vec::new(),
             placed: Vec::new(),
             before_initial: Vec::new(),
@@ -346,7 +349,7 @@ impl Chains {
             self.told.push((before, after));
         }
         let roots: Vec<u32> = told.unread.iter().map(|&(_, version)| version).collect();
-        self.place_after(last, &roots, counts);
+        self.place_after(key, last, &roots, counts);
         // Two that read the end of the list and then appended to it have lost an update, whoever came first.
         let made = |&root: &u32| {
             let writer = attribution.writer(root);
@@ -389,12 +392,12 @@ impl Chains {
         }
         // A fork of that chain is a lost update already, and leaves no single end to come after.
         if !forked {
-            self.place_after(last, roots, counts);
+            self.place_after(key, last, roots, counts);
         }
     }
 
     /// All of these come after `last`, in an order that is open if they are several.
-    fn place_after(&mut self, last: u32, roots: &[u32], counts: &mut Counts) {
+    fn place_after(&mut self, key: u32, last: u32, roots: &[u32], counts: &mut Counts) {
         if let [root] = roots {
             self.overwritten_by[last as usize] = *root;
             self.placed.push((last, *root));
@@ -406,6 +409,7 @@ impl Chains {
         let count = roots.len() as u64;
         counts.open_keys += 1;
         counts.open_pairs += count * (count - 1) / 2;
+        self.open.insert(key, count * (count - 1) / 2);
         // Every reader of `last` precedes every root. Past a bound that product costs more than it finds.
         if roots.len() <= 64 {
             self.also.entry(last).or_default().extend_from_slice(roots);
@@ -413,7 +417,7 @@ impl Chains {
     }
 
     /// What the database told about the order of versions.
-    fn add_told(&mut self, history: &History, attribution: &Attribution, roles: &[Role]) {
+    fn add_told(&mut self, history: &History, attribution: &Attribution, roles: &[Role], counts: &mut Counts) {
         // What is told of lists is not needed: they show their order themselves.
         if history.versions.is_empty() || history.has_lists() {
             return;
@@ -432,6 +436,18 @@ impl Chains {
                 continue;
             }
             self.told.extend(known.windows(2).map(|pair| (pair[0], pair[1])));
+            if let Some(pairs) = self.open.get(key).copied() {
+                let all = attribution.places(*key).filter(|&place| {
+                    let effective = roles[attribution.txn[place] as usize] == Role::Effective;
+                    attribution.installs[place] && effective
+                });
+                let told = known.iter().filter(|&&version| version != Attribution::initial_version(*key));
+                if told.count() == all.count() {
+                    self.open.remove(key);
+                    counts.open_keys -= 1;
+                    counts.open_pairs -= pairs;
+                }
+            }
             for pair in known.windows(2) {
                 if pair[1] == Attribution::initial_version(*key) {
                     self.before_initial.extend((pair[0] != pair[1]).then_some(pair[0]));

@@ -474,6 +474,8 @@ mod tests {
             level,
             abort_rate: 0.1,
             unknown_rate: 0.1,
+            blind_writes: None,
+            versions: 0.0,
             inject,
             seed,
         };

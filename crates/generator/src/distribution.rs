@@ -13,7 +13,7 @@ const EXPONENTIAL_ACCESSES: f64 = 0.95;
 const EXPONENTIAL_KEYS: f64 = 0.857_142_857_1;
 /// After so many draws of the same key its neighbour is taken: under a heavy skew over two keys, waiting
 /// for the rare one could take long.
-const REDRAWS_MAX: u32 = 8;
+pub const REDRAWS_MAX: u32 = 8;
 
 enum Shape {
     Uniform,

@@ -7,6 +7,12 @@ pub enum Workload {
     Mini,
     /// Cobra's mix: 20 % read-only, 40 % write-only, 40 % read-modify-write.
     General,
+    /// Operations of every kind in one transaction: 25 % reads, 25 % blind writes, 50 % read-modify-writes.
+    ReadModifyWrite,
+    /// Reads and blind writes, half and half unless [`Parameters::blind_writes`] says otherwise.
+    ReadWrite,
+    /// 10 % reads, 80 % blind writes, 10 % read-modify-writes.
+    HeavyWrite,
     /// Appends to lists, and reads of them.
     Append,
     /// Single compare-and-sets and reads, linearizable.
@@ -82,9 +88,24 @@ impl Workload {
     pub const ALL: &[(&str, Workload)] = &[
         ("mini", Workload::Mini),
         ("general", Workload::General),
+        ("rmw", Workload::ReadModifyWrite),
+        ("read-write", Workload::ReadWrite),
+        ("heavy-write", Workload::HeavyWrite),
         ("append", Workload::Append),
         ("cas", Workload::Cas),
     ];
+
+    /// Whether it reads and writes registers, and nothing else.
+    pub(crate) fn registers(self) -> bool {
+        match self {
+            Workload::Mini
+            | Workload::General
+            | Workload::ReadModifyWrite
+            | Workload::ReadWrite
+            | Workload::HeavyWrite => true,
+            Workload::Append | Workload::Cas => false,
+        }
+    }
 }
 
 impl Distribution {
@@ -168,8 +189,8 @@ pub struct Parameters {
     pub transactions: u64,
     /// Keys in use at one time. Injected anomalies and full lists take further ones.
     pub keys: u32,
-    /// Operations a transaction: the exact number, except that it bounds mini-transactions and that the
-    /// `cas` workload ignores it.
+    /// Operations a transaction: the exact number, except that it bounds mini-transactions, that the
+    /// `cas` workload ignores it, and that a read-modify-write of `rmw` and `heavy-write` counts as one.
     pub ops_per_transaction: u32,
     /// How often each key is used.
     pub distribution: Distribution,
@@ -182,6 +203,13 @@ pub struct Parameters {
     pub abort_rate: f64,
     /// The probability that the outcome of a transaction that commits is lost; half of those took effect.
     pub unknown_rate: f64,
+    /// The share of blind writes among the operations of `read-write`, which has half of them otherwise.
+    pub blind_writes: Option<f64>,
+    /// The share of the versions that the database tells the order of, in [`History::versions`]. Which ones
+    /// is left to chance, so of each key some are missing.
+    ///
+    /// [`History::versions`]: isolde_history::History::versions
+    pub versions: f64,
     /// Anomalies to put in, once each time they are listed.
     pub inject: Vec<Anomaly>,
     /// What chance is derived from.
@@ -212,7 +240,13 @@ impl Parameters {
                 return Err(format!("{what} is {number}; it must be at most {NAMES_MAX}"));
             }
         }
-        for (what, rate) in [("the abort rate", self.abort_rate), ("the unknown rate", self.unknown_rate)] {
+        let rates = [
+            ("the abort rate", self.abort_rate),
+            ("the unknown rate", self.unknown_rate),
+            ("the share of blind writes", self.blind_writes.unwrap_or(0.0)),
+            ("the share of versions", self.versions),
+        ];
+        for (what, rate) in rates {
             if !(0.0..=1.0).contains(&rate) {
                 return Err(format!("{what} is {rate}; it must lie between 0 and 1"));
             }
@@ -220,7 +254,13 @@ impl Parameters {
         if self.transactions > TRANSACTIONS_MAX {
             return Err(format!("{} transactions; a history holds at most {TRANSACTIONS_MAX}", self.transactions));
         }
-        let ops = if self.workload == Workload::Cas { 1 } else { u64::from(self.ops_per_transaction) };
+        let ops = match self.workload {
+            Workload::Cas => 1,
+            Workload::ReadModifyWrite | Workload::HeavyWrite => 2 * u64::from(self.ops_per_transaction),
+            Workload::Mini | Workload::General | Workload::ReadWrite | Workload::Append => {
+                u64::from(self.ops_per_transaction)
+            }
+        };
         let operations = self.transactions * ops.max(4 * u64::from(!self.inject.is_empty()));
         if operations > OPERATIONS_MAX {
             return Err(format!("up to {operations} operations; a history holds at most {OPERATIONS_MAX}"));
@@ -229,29 +269,37 @@ impl Parameters {
     }
 
     fn check_workload(&self) -> Result<(), String> {
-        match self.workload {
-            Workload::Mini if self.ops_per_transaction > 4 => Err(format!(
-                "{} operations a transaction; a mini-transaction has at most 4 (the workload 'general' has no bound)",
-                self.ops_per_transaction
-            )),
-            Workload::Append | Workload::Cas if !self.inject.is_empty() => {
-                Err("anomalies are injected as reads and writes of registers; use the workload 'mini' or 'general'"
-                    .into())
+        let refused = match self.workload {
+            Workload::Mini if self.ops_per_transaction > 4 => {
+                return Err(format!(
+                    "{} operations a transaction; a mini-transaction has at most 4 (the workload 'general' has no bound)",
+                    self.ops_per_transaction
+                ));
             }
-            Workload::Cas if !matches!(self.level, Level::Serializable | Level::StrictSerializable) => Err(
-                "the workload 'cas' is executed linearizably; use the level 'serializable' or 'strict-serializable'"
-                    .into(),
+            Workload::Append | Workload::Cas if !self.inject.is_empty() => Some(
+                "anomalies are injected as reads and writes of registers; use a workload of these, like 'mini' or 'general'",
             ),
-            Workload::Mini | Workload::General | Workload::Append | Workload::Cas => {
-                let injected: usize = self.inject.iter().map(|&anomaly| crate::anomaly::group(anomaly).len()).sum();
-                if injected as u64 > self.transactions {
-                    return Err(format!(
-                        "the anomalies take {injected} transactions; {} were asked for",
-                        self.transactions
-                    ));
-                }
-                Ok(())
+            Workload::Append if self.versions > 0.0 => Some(
+                "a list that is read tells the order of its versions itself; use a workload of registers, like 'general'",
+            ),
+            Workload::Cas if self.versions > 0.0 => {
+                Some("each compare-and-set tells what it replaced; use a workload of reads and writes, like 'general'")
             }
+            Workload::Cas if !matches!(self.level, Level::Serializable | Level::StrictSerializable) => Some(
+                "the workload 'cas' is executed linearizably; use the level 'serializable' or 'strict-serializable'",
+            ),
+            workload if self.blind_writes.is_some() && workload != Workload::ReadWrite => {
+                Some("only the workload 'read-write' has a share of blind writes that can be chosen")
+            }
+            _ => None,
+        };
+        if let Some(reason) = refused {
+            return Err(reason.into());
         }
+        let injected: usize = self.inject.iter().map(|&anomaly| crate::anomaly::group(anomaly).len()).sum();
+        if injected as u64 > self.transactions {
+            return Err(format!("the anomalies take {injected} transactions; {} were asked for", self.transactions));
+        }
+        Ok(())
     }
 }

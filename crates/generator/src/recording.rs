@@ -61,6 +61,12 @@ impl Recording {
         self.history.push_op(Op::Cas(key, cas));
     }
 
+    /// The order of versions of a key, oldest first.
+    pub fn versions(&mut self, key: u32, values: Vec<Value>) {
+        let key = self.key(key);
+        self.history.versions.push((key, values));
+    }
+
     /// Ends the transaction of the operations recorded since the one before.
     pub fn end(&mut self, session: u32, status: Status, interval: Interval) {
         let session = self.history.sessions.number(integer(i64::from(session)));

@@ -9,7 +9,7 @@
 //! The group's sessions are told that they have met, so that the store sees to it that no path leads
 //! from what such a session does later to what another one did before.
 
-use isolde_history::History;
+use isolde_history::{History, Value};
 
 use crate::anomaly::{self, Member};
 use crate::cas::CompareAndSets;
@@ -29,6 +29,12 @@ pub trait Simulation {
 
     /// Sessions with nothing in flight exchanged information outside the simulation.
     fn met(&mut self, sessions: &[u32]);
+
+    /// The versions that each key got so far, oldest first and without the initial one; no key for which
+    /// the store knows no order.
+    fn versions(&self) -> Vec<(u32, Vec<Value>)> {
+        Vec::new()
+    }
 }
 
 /// What is in flight in a session.
@@ -66,6 +72,8 @@ pub struct Schedule {
     fresh_key: u32,
     /// Sessions of the workload; injections that need more take fresh ones from here on.
     sessions: u32,
+    /// The share of versions to tell the order of.
+    versions: f64,
 }
 
 impl Schedule {
@@ -75,9 +83,9 @@ impl Schedule {
         let mut recording = Recording::default();
         let simulation: Box<dyn Simulation> = match parameters.workload {
             Workload::Cas => Box::new(CompareAndSets::new(parameters)),
-            Workload::Mini | Workload::General | Workload::Append => Box::new(Transactions::new(parameters)),
+            _ => Box::new(Transactions::new(parameters)),
         };
-        if matches!(parameters.workload, Workload::Mini | Workload::General) {
+        if parameters.workload.registers() {
             (0..parameters.keys).for_each(|key| recording.start_with_zero(key));
         }
         let groups: Vec<_> = parameters.inject.iter().map(|&anomaly| anomaly::group(anomaly)).collect();
@@ -98,6 +106,7 @@ impl Schedule {
             held: Vec::new(),
             fresh_key: parameters.keys,
             sessions: parameters.sessions,
+            versions: parameters.versions,
         }
     }
 
@@ -106,10 +115,31 @@ impl Schedule {
         loop {
             self.inject_if_due();
             if self.active.is_empty() {
+                self.tell_versions();
                 return self.recording.finish();
             }
             let place = self.dice.below(self.active.len() as u64) as usize;
             self.step(place);
+        }
+    }
+
+    /// Tells the order of this share of all versions, of which each is as likely to be among them. It is
+    /// done last, so that the share changes nothing else. The keys of injected anomalies have no store, and
+    /// no order that is true.
+    fn tell_versions(&mut self) {
+        let all = if self.versions > 0.0 { self.simulation.versions() } else { Vec::new() };
+        let mut left = all.iter().map(|(_, values)| values.len() as u64).sum::<u64>();
+        let mut wanted = (left as f64 * self.versions).round() as u64;
+        for (key, mut values) in all {
+            values.retain(|_| {
+                let kept = self.dice.below(left) < wanted;
+                left -= 1;
+                wanted -= u64::from(kept);
+                kept
+            });
+            if !values.is_empty() {
+                self.recording.versions(key, values);
+            }
         }
     }
 

@@ -94,4 +94,8 @@ impl Simulation for Transactions {
     fn met(&mut self, sessions: &[u32]) {
         self.isolation.met(&self.store, sessions);
     }
+
+    fn versions(&self) -> Vec<(u32, Vec<Value>)> {
+        self.store.orders().map(|(key, versions)| (key, versions.iter().map(|v| v.value).collect())).collect()
+    }
 }

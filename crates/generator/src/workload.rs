@@ -1,7 +1,7 @@
 //! What a transaction will do, before anything is known of what it will see.
 
 use crate::dice::Dice;
-use crate::distribution::KeyChooser;
+use crate::distribution::{KeyChooser, REDRAWS_MAX};
 use crate::parameters::{Level, Parameters, Workload};
 use crate::store::Store;
 
@@ -24,6 +24,29 @@ pub struct Step {
 const READ_ONLY: f64 = 0.2;
 const WRITE_ONLY: f64 = 0.4;
 
+/// How often each operation of a mixed transaction is what; what remains are read-modify-writes.
+///
+/// The three mixes are those of Clark et al., "Bringing Order to Practical Validation of Database Isolation
+/// Levels", section 8.4.
+#[derive(Clone, Copy)]
+struct Mix {
+    reads: f64,
+    blind_writes: f64,
+}
+
+impl Mix {
+    fn of(parameters: &Parameters) -> Mix {
+        match parameters.workload {
+            Workload::HeavyWrite => Mix { reads: 0.1, blind_writes: 0.8 },
+            Workload::ReadWrite => {
+                let blind_writes = parameters.blind_writes.unwrap_or(0.5);
+                Mix { reads: 1.0 - blind_writes, blind_writes }
+            }
+            _ => Mix { reads: 0.25, blind_writes: 0.25 },
+        }
+    }
+}
+
 /// Every read of a list shows all of it, so a list that grew for ever would make the history quadratic.
 /// A list of this length is replaced by a fresh one, as Elle does.
 const LIST_LENGTH_MAX: usize = 50;
@@ -33,6 +56,7 @@ pub struct Planner {
     workload: Workload,
     ops: u32,
     chooser: KeyChooser,
+    mix: Mix,
     /// Mini-transaction shapes, each as often as its weight; keys are 0 and 1.
     shapes: Vec<Vec<Step>>,
     /// The list that stands for each key now, and the next fresh one.
@@ -51,6 +75,7 @@ impl Planner {
             workload: parameters.workload,
             ops: parameters.ops_per_transaction,
             chooser: KeyChooser::new(parameters.distribution, keys),
+            mix: Mix::of(parameters),
             shapes: weighted_shapes(parameters.ops_per_transaction, keys.min(2)),
             lists: if append { (0..keys).collect() } else { Vec::new() },
             fresh: keys,
@@ -67,6 +92,7 @@ impl Planner {
         match self.workload {
             Workload::Mini => self.plan_mini(plan, dice),
             Workload::General => self.plan_general(plan, dice),
+            Workload::ReadModifyWrite | Workload::ReadWrite | Workload::HeavyWrite => self.plan_mix(plan, dice),
             Workload::Append => self.plan_append(plan, store, dice),
             Workload::Cas => unreachable!("compare-and-sets are planned against the current value"),
         }
@@ -93,6 +119,33 @@ impl Planner {
         }
         // An odd number of operations ends a read-modify-write with a read.
         plan.truncate(self.ops as usize);
+    }
+
+    fn plan_mix(&self, plan: &mut Vec<Step>, dice: &mut Dice) {
+        for _ in 0..self.ops {
+            let (kind, key) = (dice.unit(), self.chooser.draw(dice));
+            let read = Step { action: Action::Read, key };
+            if kind < self.mix.blind_writes {
+                let key = self.unread(plan, key, dice);
+                plan.push(Step { action: Action::Write, key });
+            } else if kind < self.mix.blind_writes + self.mix.reads {
+                plan.push(read);
+            } else {
+                plan.extend([read, Step { action: Action::Write, key }]);
+            }
+        }
+    }
+
+    /// A key that the plan does not read, so that a write of it is blind: `key` or, a few times, another
+    /// draw. Where the keys are few, a write may come after a read all the same.
+    fn unread(&self, plan: &[Step], mut key: u32, dice: &mut Dice) -> u32 {
+        for _ in 0..REDRAWS_MAX {
+            if !plan.contains(&Step { action: Action::Read, key }) {
+                break;
+            }
+            key = self.chooser.draw(dice);
+        }
+        key
     }
 
     fn plan_append(&mut self, plan: &mut Vec<Step>, store: &Store, dice: &mut Dice) {

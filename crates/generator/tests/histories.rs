@@ -16,6 +16,8 @@ fn parameters(workload: Workload, level: Level) -> Parameters {
         level,
         abort_rate: 0.1,
         unknown_rate: 0.1,
+        blind_writes: None,
+        versions: 0.0,
         inject: Vec::new(),
         seed: 42,
     }
@@ -62,7 +64,8 @@ fn counts_times_and_values_are_as_promised() {
             let ops = history.ops_of(txn as u32);
             match p.workload {
                 Workload::Mini => assert!((1..=4).contains(&ops.len())),
-                Workload::General | Workload::Append => assert_eq!(ops.len(), 4),
+                Workload::General | Workload::ReadWrite | Workload::Append => assert_eq!(ops.len(), 4),
+                Workload::ReadModifyWrite | Workload::HeavyWrite => assert!((4..=8).contains(&ops.len())),
                 Workload::Cas => assert_eq!(ops.len(), 1),
             }
             for row in ops {
@@ -76,7 +79,7 @@ fn counts_times_and_values_are_as_promised() {
         assert_eq!(statuses.len(), 3, "{p:?}");
         assert!(overlaps > 1_000, "{p:?}");
         assert_eq!(ends.len(), p.sessions as usize);
-        let registers = matches!(p.workload, Workload::Mini | Workload::General);
+        let registers = !matches!(p.workload, Workload::Append | Workload::Cas);
         assert_eq!(history.header.initial.len(), if registers { 10 } else { 0 });
     }
 }

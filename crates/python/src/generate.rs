@@ -14,7 +14,7 @@ fn named<T: Copy>(all: &[(&str, T)], kind: &str, name: &str) -> PyResult<T> {
 
 /// Generates a history; impossible parameters are a `ValueError` that says why.
 #[pyfunction]
-#[pyo3(signature = (*, sessions, transactions, keys, operations, distribution, workload, level, abort_rate, unknown_rate, inject, seed))]
+#[pyo3(signature = (*, sessions, transactions, keys, operations, distribution, workload, level, abort_rate, unknown_rate, blind_writes, versions, inject, seed))]
 #[allow(clippy::too_many_arguments)]
 pub fn generate(
     py: Python<'_>,
@@ -27,6 +27,8 @@ pub fn generate(
     level: &str,
     abort_rate: f64,
     unknown_rate: f64,
+    blind_writes: Option<f64>,
+    versions: f64,
     inject: Vec<String>,
     seed: u64,
 ) -> PyResult<History> {
@@ -41,6 +43,8 @@ pub fn generate(
         level: named(Level::ALL, "level", level)?,
         abort_rate,
         unknown_rate,
+        blind_writes,
+        versions,
         inject: inject?,
         seed,
     };

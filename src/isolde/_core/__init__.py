@@ -497,6 +497,8 @@ def generate(
     unknown_rate: float,
     inject: Sequence[str],
     seed: int,
+    blind_writes: float | None = None,
+    versions: float = 0.0,
 ) -> Columns:
     """A synthetic history; :class:`UsageError` says why parameters are impossible."""
     try:
@@ -510,6 +512,8 @@ def generate(
             level=level,
             abort_rate=abort_rate,
             unknown_rate=unknown_rate,
+            blind_writes=blind_writes,
+            versions=versions,
             inject=list(inject),
             seed=seed,
         )

@@ -47,6 +47,8 @@ def generate(
     level: str,
     abort_rate: float,
     unknown_rate: float,
+    blind_writes: float | None,
+    versions: float,
     inject: list[str],
     seed: int,
 ) -> History: ...

@@ -23,6 +23,19 @@ _WORKLOADS, _DISTRIBUTIONS, _LEVELS, _ANOMALIES = generator_names()
 @click.option("--distribution", type=click.Choice(_DISTRIBUTIONS), default="uniform", show_default=True)
 @click.option("--abort-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
 @click.option("--unknown-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
+@click.option(
+    "--blind-writes",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="Of the operations of read-write; the others are reads. [default: 0.5]",
+)
+@click.option(
+    "--versions",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    metavar="SHARE",
+    help="Tell the order of this share of the versions. [default: 0]",
+)
 @click.option("--inject", type=click.Choice(_ANOMALIES), multiple=True, metavar="ANOMALY", help="May be given again.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed, the same history.")
 def generate(
@@ -36,13 +49,22 @@ def generate(
     distribution: str,
     abort_rate: float,
     unknown_rate: float,
+    blind_writes: float | None,
+    versions: float,
     inject: tuple[str, ...],
     seed: int,
 ) -> int:
     """Write a synthetic history: a simulated multi-version store executes a workload at a level.
 
+    Workloads: mini, mini-transactions; general, Cobra's mix of read-only, write-only and read-modify-write transactions; rmw,
+    read-write and heavy-write, which mix 25 / 25 / 50, 50 / 50 / 0 and 10 / 80 / 10 % of reads, blind writes and
+    read-modify-writes, each of them one operation; append, lists; cas, compare-and-sets.
+
     Levels: rc, ra, cc, si, ser, strict-ser (or their long names). Anomalies: the fourteen of 'isolde anomalies' from
     thin-air-read to write-skew, put in once each, on keys of their own.
+
+    With --versions the history tells the order of versions that the store knows, of which as many as asked for are left, chosen
+    by chance; the keys of anomalies have none, and neither have lists and compare-and-sets, which tell it themselves.
     """
     history = make(
         workload=workload,
@@ -54,6 +76,8 @@ def generate(
         distribution=distribution,
         abort_rate=abort_rate,
         unknown_rate=unknown_rate,
+        blind_writes=blind_writes,
+        versions=versions,
         inject=inject,
         seed=seed,
     )

@@ -14,6 +14,9 @@ use super::net::Net;
 /// How many nodes were looked at; shared with whoever watches the budget.
 pub type Visits = Rc<Cell<u64>>;
 
+/// What a decision counts for.
+const DECISION_VISITS: u64 = 20;
+
 /// An edge that is there because of a literal.
 #[derive(Clone, Copy)]
 struct Active {
@@ -184,6 +187,8 @@ impl Theory for Acyclicity {
     }
 
     fn create_level(&mut self) {
+        // A decision costs the solver about this much, and after each conflict many are made again.
+        self.visits.set(self.visits.get() + DECISION_VISITS);
         self.levels.push((self.trail.len(), self.seen));
     }
 

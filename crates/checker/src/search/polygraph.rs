@@ -60,6 +60,10 @@ pub struct Polygraph<'a> {
     pub ends: Vec<u32>,
     /// The chain that each version is the head of, or [`NONE`].
     pub heads: Vec<u32>,
+    /// Whether each transaction wrote something.
+    writes: Vec<bool>,
+    /// A plausible place of each transaction among all, where no times are known.
+    place: Vec<i64>,
     /// Whether each chain is there for certain; one of a transaction that may not have taken effect is not.
     pub certain: Vec<bool>,
 }
@@ -82,11 +86,16 @@ impl<'a> Polygraph<'a> {
             ends: vec![NONE; versions],
             heads: vec![NONE; versions],
             certain: Vec::new(),
+            writes: vec![false; analysis.history.len()],
+            place: plausible_places(analysis),
             analysis,
             space,
         };
         let mut asked = vec![false; analysis.attribution.keys() as usize];
         selectors.all.iter().for_each(|selector| asked[selector.key as usize] = true);
+        for (place, &txn) in analysis.attribution.txn.iter().enumerate() {
+            polygraph.writes[txn as usize] |= analysis.attribution.installs[place];
+        }
         for key in 0..analysis.attribution.keys() {
             polygraph.add_key(key, asked[key as usize], selectors);
         }
@@ -179,14 +188,19 @@ impl<'a> Polygraph<'a> {
             let next = self.analysis.dependencies.session_next[txn as usize];
             (self.analysis.options.session_order && next != NONE).then(|| self.snapshot(next))
         };
-        Cover::of_paths(&self.known, order, |node| match self.space.node(node) {
+        let there = |node: u32| match self.space.node(node) {
+            Node::Plain(txn) | Node::Arrived(txn) => self.analysis.roles[txn as usize] != Role::Absent,
+            Node::Time(_) => true,
+        };
+        Cover::of_paths(&self.known, order, there, |node| match self.space.node(node) {
             Node::Arrived(txn) => Some(self.commit(txn)),
             Node::Plain(txn) => next_of(txn),
             Node::Time(_) => Some(node + 1).filter(|&next| (next as usize) < self.space.len()),
         })
     }
 
-    /// When a node plausibly happened: at its recorded time, or where it stands in the file.
+    /// When a node plausibly happened: at its recorded time, or where it stands in the file or in its session. One that
+    /// writes nothing is in nobody's way, but others may have to wait for it.
     pub fn moment(&self, node: u32) -> i64 {
         let history = &self.analysis.history;
         let (txn, starts) = match self.space.node(node) {
@@ -195,10 +209,33 @@ impl<'a> Polygraph<'a> {
             Node::Time(_) => return i64::MIN,
         };
         let row = txn as usize;
+        if !self.writes[row] {
+            return i64::MIN;
+        }
         if !self.analysis.timed {
-            return 2 * i64::from(txn) + i64::from(!starts);
+            return 2 * self.place[row] + i64::from(!starts);
         }
         let ended = !starts && history.txns.status[row] != Status::Unknown;
         if ended { history.txns.end[row] } else { history.txns.start[row] }
     }
+}
+
+/// The place in the file, if that has its sessions mixed; if one comes after the other, how far on each is in its session.
+fn plausible_places(analysis: &Analysis) -> Vec<i64> {
+    const SCALE: i64 = 1 << 40;
+    let sessions = &analysis.history.txns.session;
+    let in_a_row = sessions.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    if in_a_row * 2 < sessions.len() || analysis.history.sessions.len() < 2 {
+        return (0..sessions.len() as i64).collect();
+    }
+    let mut count = vec![0i64; analysis.history.sessions.len()];
+    sessions.iter().for_each(|&session| count[session as usize] += 1);
+    let mut seen = vec![0i64; count.len()];
+    sessions
+        .iter()
+        .map(|&session| {
+            seen[session as usize] += 1;
+            seen[session as usize] * (SCALE / count[session as usize])
+        })
+        .collect()
 }

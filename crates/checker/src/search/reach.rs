@@ -24,11 +24,22 @@ pub struct Cover {
 }
 
 impl Cover {
-    /// Paths found greedily along `order`; `prefer` names the successor that should go on a path, if any.
-    pub fn of_paths(net: &Net, order: &[u32], prefer: impl Fn(u32) -> Option<u32>) -> Cover {
+    /// Paths found greedily along `order`; `prefer` names the successor that should go on a path, if any. Nodes that
+    /// are not `there` have no edges worth a path, and are never asked about.
+    pub fn of_paths(
+        net: &Net,
+        order: &[u32],
+        there: impl Fn(u32) -> bool,
+        prefer: impl Fn(u32) -> Option<u32>,
+    ) -> Cover {
         const UNSET: u32 = u32::MAX;
         let mut cover = Cover { chains: 0, of: vec![UNSET; net.len()], place: vec![0; net.len()] };
         for &node in order {
+            if !there(node) {
+                (cover.of[node as usize], cover.place[node as usize]) = (0, UNSET);
+                cover.chains = cover.chains.max(1);
+                continue;
+            }
             if cover.of[node as usize] == UNSET {
                 cover.of[node as usize] = cover.chains as u32;
                 cover.chains += 1;

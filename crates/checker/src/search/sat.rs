@@ -14,7 +14,7 @@ use super::csp::{Alternative, Choice, Csp};
 use super::net::Net;
 
 /// How many nodes the theory may look at for one step of the budget.
-const VISITS_A_STEP: u64 = 25;
+const VISITS_A_STEP: u64 = 100;
 /// What a clause that the solver had to look at counts for.
 const CONFLICT_VISITS: u64 = 200;
 

@@ -64,6 +64,12 @@ impl Store {
         self.versions.get(key as usize).map_or(0, Vec::len)
     }
 
+    /// The versions of each key in commit order. Every level is argued for with this order, so telling it
+    /// takes nothing away from what the history satisfies.
+    pub fn orders(&self) -> impl Iterator<Item = (u32, &[Version])> {
+        (0..).zip(self.versions.iter().map(Vec::as_slice))
+    }
+
     /// How many versions of a key `seq` and its predecessors wrote.
     pub fn visible(&self, key: u32, seq: Seq) -> u32 {
         let Some(versions) = self.versions.get(key as usize) else { return 0 };
