@@ -17,7 +17,6 @@ import pytest
 
 from definition import satisfies
 from definition.random_histories import SHAPES, random_history
-from isolde._core import Analysis
 from isolde.engines.check import check, cut_out, holds_up
 from isolde.errors import IsoldeError
 from isolde.findings import Finding, Verdict
@@ -39,9 +38,21 @@ DECIDED = (
     Level.STRICT_SERIALIZABLE,
     Level.LINEARIZABLE,
 )
+# Undecided only where versions lines name values that were written twice, or times are missing. The levels below prefix may also be undecided
+# where a read has several possible writers and no stronger level holds.
+SEARCHED = (
+    Level.PREFIX,
+    Level.REPEATABLE_READ,
+    Level.SNAPSHOT_ISOLATION,
+    Level.SERIALIZABLE,
+    Level.STRICT_SNAPSHOT_ISOLATION,
+    Level.STRICT_SERIALIZABLE,
+    Level.LINEARIZABLE,
+)
+ACCEPTED = ("versions lines", "real time")
 BATCH = 250
-HISTORIES = 50_000
-LONG_HISTORIES = 200_000
+HISTORIES = 12_000
+LONG_HISTORIES = 60_000
 
 
 @dataclass
@@ -61,6 +72,10 @@ def disagreement(history: History, finding: Finding, *, session_order: bool, jud
     level = finding.level
     truth = satisfies(history, level.value, session_order=session_order, judge_aborted=judge_aborted)
     match finding.verdict:
+        case Verdict.UNDECIDED if (
+            truth is not None and level in SEARCHED and not any(r in finding.reason for r in ACCEPTED)
+        ):
+            return f"undecided ({finding.reason}), the definition says {truth}"
         case Verdict.UNDECIDED:
             return None
         case Verdict.SATISFIED if truth is not True:
@@ -115,12 +130,12 @@ def assert_agreement(total: int) -> None:
         assert tally.verdicts[f"{level} violated"] > total // 200, tally.verdicts
 
 
-def test_every_verdict_is_the_definitions_on_50000_random_histories() -> None:
+def test_every_verdict_is_the_definitions_on_12000_random_histories() -> None:
     assert_agreement(HISTORIES)
 
 
 @pytest.mark.long
-def test_every_verdict_is_the_definitions_on_200000_random_histories() -> None:
+def test_every_verdict_is_the_definitions_on_60000_random_histories() -> None:
     assert_agreement(LONG_HISTORIES)
 
 

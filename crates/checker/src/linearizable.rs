@@ -187,9 +187,8 @@ impl Analysis {
         let order = space.order().expect("orders of single keys that keep real time fit together");
         let found = space.explanation(&order, |txn| roles[txn as usize] != Role::Absent);
         assert!(replays(history, &found.commits, roles), "an order that was found explains every answer");
-        let took_effect = |txn: &u32| {
-            roles[*txn as usize] == Role::Effective && self.roles[*txn as usize] != Role::Effective
-        };
+        let took_effect =
+            |txn: &u32| roles[*txn as usize] == Role::Effective && self.roles[*txn as usize] != Role::Effective;
         let effects = (0..history.len() as u32).filter(took_effect).collect();
         Explanation { effects, ..found }
     }

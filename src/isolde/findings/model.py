@@ -39,8 +39,8 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Supposition:
-    """What a case assumes: ``first`` wrote ``key`` before ``second`` did (``before``), or ``first`` read ``key``, in its operation
-    ``index``, as ``second`` left it, where ``None`` is the initial value (``source``)."""
+    """What a case assumes: ``first`` wrote ``key`` before ``second`` did (``before``), or ``first`` read ``key``, in its
+    operation ``index``, as ``second`` left it, where ``None`` is the initial value (``source``)."""
 
     kind: Literal["before", "source"]
     key: Key
@@ -70,7 +70,8 @@ class Case:
 class Anomaly:
     """Something that the level forbids. ``positions`` are the transactions' places in the history.
 
-    ``cases`` show a violation that has no plain cycle: whichever holds, there is one. ``also_needed`` are places of transactions that wrote what the others are about; a sub-history of ``positions`` and
+    ``cases`` show a violation that has no plain cycle: whichever holds, there is one. ``also_needed`` are places of transactions
+    that wrote what the others are about; a sub-history of ``positions`` and
     these shows the anomaly again.
     """
 

@@ -32,9 +32,14 @@ ANOMALIES: tuple[AnomalyRow, ...] = (
         "intermediate-read", "a value was read that its writer overwrote before committing", _RC, "Adya 1999, G1b"
     ),
     AnomalyRow(
-        "incompatible-order", "two lists of a key were read that no order of the appends gives", _PL2, "Kingsbury 2020, Elle"
+        "incompatible-order",
+        "two lists of a key were read that no order of the appends gives",
+        _PL2,
+        "Kingsbury 2020, Elle",
     ),
-    AnomalyRow("duplicate-element", "a list held an element twice that was appended once", _PL2, "Kingsbury 2020, Elle"),
+    AnomalyRow(
+        "duplicate-element", "a list held an element twice that was appended once", _PL2, "Kingsbury 2020, Elle"
+    ),
     AnomalyRow(
         "lost-element", "a list lacked an element that came before one that it showed", _PL2, "Kingsbury 2020, Elle"
     ),
@@ -56,7 +61,10 @@ ANOMALIES: tuple[AnomalyRow, ...] = (
     AnomalyRow("g1c", "a cycle of overwrites, reads and session order", Level.PL_2, "Adya 1999"),
     AnomalyRow("g-single", "a cycle with one anti-dependency", _SI, "Adya 1999"),
     AnomalyRow(
-        "g-nonadjacent", "a cycle with several anti-dependencies, no two of them adjacent", _SI, "Adya 1999; Cerone 2018"
+        "g-nonadjacent",
+        "a cycle with several anti-dependencies, no two of them adjacent",
+        _SI,
+        "Adya 1999; Cerone 2018",
     ),
     AnomalyRow("g2-item", "a cycle with anti-dependencies on items", Level.REPEATABLE_READ, "Adya 1999"),
     AnomalyRow("g2", "a cycle with anti-dependencies, predicates included", _SER, "Adya 1999"),

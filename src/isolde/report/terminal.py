@@ -85,7 +85,8 @@ def _frontier(frontier: Frontier) -> list[str]:
         ("weakest ruled out", frontier.weakest_violated),
     ):
         lines += [
-            f"  {title if number == 0 else '':<20} {entry.level.value}: {entry.reason}" for number, entry in enumerate(levels)
+            f"  {title if number == 0 else '':<20} {entry.level.value}: {entry.reason}"
+            for number, entry in enumerate(levels)
         ]
     return lines
 

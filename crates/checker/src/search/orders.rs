@@ -38,7 +38,7 @@ impl Orders {
     #[inline]
     pub fn get(&self, a: u32, b: u32) -> Option<(bool, u8)> {
         let code = self.cells[if a < b { self.cell(a, b) } else { self.cell(b, a) }];
-        (code != 0).then(|| (((code - 1) % 2 == 0) == (a < b), (code - 1) / 2))
+        (code != 0).then(|| ((code - 1).is_multiple_of(2) == (a < b), (code - 1) / 2))
     }
 
     /// Whether `a` is known to come before `b`.

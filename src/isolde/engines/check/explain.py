@@ -123,8 +123,8 @@ class Explainer:
                 text = f"{what}, a value of its own that it had already overwritten."
             case "not-my-own-write" if isinstance(op := self.op(found.read), CompareAndSet) and observed(op) is None:
                 text = (
-                    f"{reader} had just written {render_value(op.key)} = {_plain(op.expected)} itself, and yet its compare-and-set"
-                    " that expects this value failed."
+                    f"{reader} had just written {render_value(op.key)} = {_plain(op.expected)} itself, and yet its"
+                    " compare-and-set that expects this value failed."
                 )
             case "not-my-own-write":
                 text = f"{what}, from {other}, although it had written {key} itself before."

@@ -50,6 +50,7 @@ def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted:
     if level is Level.LINEARIZABLE and anomaly.name == "real-time-violation":
         links = [link for link in anomaly.cycle if link.kind == "rt"]
         return bool(links) and all(_edge(history, counted, by_id, link) for link in links)
+
     def shown(link: Link) -> bool:
         if link.through is not None:
             return _seen_and_missed(
@@ -82,9 +83,7 @@ def _forbidden(level: Level, cycle: Sequence[Link]) -> bool:
 class _Cases:
     """Cases and what they assume, followed one by one."""
 
-    def __init__(
-        self, history: History, level: Level, counted: _Counted, by_id: Mapping[TxnId, Transaction]
-    ) -> None:
+    def __init__(self, history: History, level: Level, counted: _Counted, by_id: Mapping[TxnId, Transaction]) -> None:
         self.history = history
         self.level = level
         self.counted = counted
@@ -120,7 +119,9 @@ class _Cases:
                     return False
                 op = self.by_id[reader].ops[index]
                 named = {case.second for case in cases}
-                return op in self.open_reads(key, reader) and self.possible_sources(key, self.by_id[reader], op) <= named
+                return (
+                    op in self.open_reads(key, reader) and self.possible_sources(key, self.by_id[reader], op) <= named
+                )
             case _:
                 return False
 
@@ -146,10 +147,10 @@ class _Cases:
         sources: set[TxnId | None] = {None} if fits(self.history.initial.get(key)) else set()
         for t in self.history.transactions:
             final = _final_writes(t)
-            if t.id != reader.id and t.status is not Status.ABORTED and key in final and fits(final[key]):
-                # One of unknown outcome that saw something inexplicable itself took no effect.
-                if t.status is Status.COMMITTED or not _unexplainable(self.history, t):
-                    sources.add(t.id)
+            wrote = t.id != reader.id and t.status is not Status.ABORTED and key in final and fits(final[key])
+            # One of unknown outcome that saw something inexplicable itself took no effect.
+            if wrote and (t.status is Status.COMMITTED or not _unexplainable(self.history, t)):
+                sources.add(t.id)
         return sources
 
     def made_from(self, key: Key, writer: TxnId) -> set[TxnId | None]:

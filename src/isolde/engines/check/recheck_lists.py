@@ -46,7 +46,9 @@ def as_registers(history: History, *, reads_bind: bool) -> History:
 
     initial = {key: listed(value)[-1] if listed(value) else None for key, value in history.initial.items()}
     transactions = tuple(map(single, history.transactions))
-    return replace(history, transactions=transactions, initial=initial, versions=tuple(_order(history, reads_bind=reads_bind)))
+    return replace(
+        history, transactions=transactions, initial=initial, versions=tuple(_order(history, reads_bind=reads_bind))
+    )
 
 
 def listed(value: Value) -> tuple[Scalar, ...]:
@@ -85,10 +87,11 @@ def _order(history: History, *, reads_bind: bool) -> list[VersionChain]:
                 own = {token(op.element) for op in t.ops if isinstance(op, Append) and op.key == key}
                 versions = [last[token(e)] for e in shown if token(e) in last and token(e) not in own]
                 chain = [v for at, v in enumerate(versions) if at == 0 or token(v) != token(versions[at - 1])]
-                chains += [VersionChain(key, (a, b)) for a, b in zip(chain, chain[1:], strict=False)]
                 chains += [VersionChain(key, (a, b)) for at, a in enumerate(chain) for b in chain[at + 1 :]]
                 there = {token(v) for v in chain}
-                later = {token(v): v for v in last.values() if token(v) not in there and (reads_bind or token(v) not in own)}
+                later = {
+                    token(v): v for v in last.values() if token(v) not in there and (reads_bind or token(v) not in own)
+                }
                 chains += [VersionChain(key, (v, other)) for v in chain for other in later.values()]
     return chains
 
@@ -98,7 +101,14 @@ def unexplained_list(history: History, anomaly: Anomaly) -> bool:
     reader = next(t for t in history.transactions if t.id == anomaly.transactions[-1])
     keys = {op.key for op in reader.ops if isinstance(op, Read)}
     match anomaly.name:
-        case "thin-air-read" | "aborted-read" | "future-read" | "intermediate-read" | "lost-element" | "duplicate-element":
+        case (
+            "thin-air-read"
+            | "aborted-read"
+            | "future-read"
+            | "intermediate-read"
+            | "lost-element"
+            | "duplicate-element"
+        ):
             return any(_inexplicable(history, reader, key) or _disagrees(history, reader, key) for key in keys)
         case "incompatible-order":
             return any(_disagrees(history, reader, key) or _inexplicable(history, reader, key) for key in keys)
@@ -127,9 +137,7 @@ def _inexplicable(history: History, reader: Transaction, key: Key) -> bool:
 
     first = list(map(token, listed(history.initial.get(key))))
     lists = [list(map(token, shown)) for shown in _outside_of(reader, key)]
-    return any(
-        shown[: len(first)] != first or not explained(shown[len(first) :], frozenset()) for shown in lists
-    )
+    return any(shown[: len(first)] != first or not explained(shown[len(first) :], frozenset()) for shown in lists)
 
 
 def _disagrees(history: History, reader: Transaction, key: Key) -> bool:

@@ -103,7 +103,8 @@ def _with_outcomes(history: History) -> History:
 def _closed(history: History, shown: set[TxnId], *, keep_initial: bool) -> History:
     """``history`` with every read either explained from within, or taken as initial, or left out.
 
-    Lists lose the elements of transactions that were left behind. The transactions ``shown`` stay as they are. ``keep_initial`` says which reads go when both the initial value and a value
+    Lists lose the elements of transactions that were left behind. The transactions ``shown`` stay as they are.
+    ``keep_initial`` says which reads go when both the initial value and a value
     from outside are needed: those from outside, or those of the initial value.
     """
     if has_lists(history):
