@@ -38,9 +38,8 @@ class LevelRow:
     decided: str
 
 
-_SEARCH = "when no order of writes is open"
-_ALWAYS = "when values are unique"
-_BETWEEN = "when causal fails or snapshot isolation holds"
+_SEARCH = "always, by search within a budget"
+_ALWAYS = "when values are unique, or a stronger level holds"
 
 # From weak to strong, as far as that makes sense. ``co`` is a total order of the committed transactions.
 LEVELS: tuple[LevelRow, ...] = (
@@ -61,7 +60,7 @@ LEVELS: tuple[LevelRow, ...] = (
         _ALWAYS,
     ),
     LevelRow(Level.CAUSAL, "cc", "what was seen brings along all that it depends on", "Biswas & Enea 2019", _ALWAYS),
-    LevelRow(Level.PREFIX, "pc", "each transaction sees a prefix of the commit order", "Biswas & Enea 2019", _BETWEEN),
+    LevelRow(Level.PREFIX, "pc", "each transaction sees a prefix of the commit order", "Biswas & Enea 2019", _SEARCH),
     LevelRow(
         Level.REPEATABLE_READ,
         "rr",
