@@ -237,7 +237,7 @@ def test_the_json_of_a_violation_has_the_shape_of_the_manual(files: Path) -> Non
     assert isinstance(result["seconds"], float)
     assert "reason" not in result
     (anomaly,) = result["anomalies"]
-    assert set(anomaly) == {"name", "transactions", "cycle", "explanation"}
+    assert set(anomaly) == {"name", "transactions", "cycle", "explanation", "adya"}
     assert (anomaly["name"], sorted(anomaly["transactions"])) == ("write-skew", ["t1", "t2"])
     edges = {(edge["from"], edge["to"], edge["kind"], edge["key"]) for edge in anomaly["cycle"]}
     assert edges == {("t1", "t2", "rw", "y"), ("t2", "t1", "rw", "x")}

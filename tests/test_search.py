@@ -42,6 +42,9 @@ s3: [r(x,[1]) r(y,[2])]
 """
 
 
+ADYA = {"lost-update": "g2-item", "write-skew": "g2-item", "g0": "g0"}
+
+
 def test_a_violation_without_a_plain_cycle_lays_its_choices_open() -> None:
     history = parse(OPPOSITE)
     finding = check(encode(history), [Level.SERIALIZABLE]).findings[0]
@@ -91,6 +94,7 @@ def test_lists_show_their_anomalies_by_name(text: str, level: Level, name: str) 
     history = parse(text)
     (anomaly,) = check(encode(history), [level]).findings[0].anomalies
     assert anomaly.name == name
+    assert anomaly.adya == ADYA.get(name, "")
     assert holds_up(history, level, anomaly)
     witness = cut_out(encode(history), level, anomaly)
     assert check(encode(witness), [level]).findings[0].verdict is Verdict.VIOLATED

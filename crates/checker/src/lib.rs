@@ -8,6 +8,7 @@
 pub mod acyclic;
 pub mod analysis;
 pub mod attribution;
+mod chains;
 pub mod components;
 pub mod dependencies;
 pub mod evidence;

@@ -72,7 +72,7 @@ class Anomaly:
 
     ``cases`` show a violation that has no plain cycle: whichever holds, there is one. ``also_needed`` are places of transactions
     that wrote what the others are about; a sub-history of ``positions`` and
-    these shows the anomaly again.
+    these shows the anomaly again. ``adya`` is the name that Adya has for the cycle, if there is one.
     """
 
     name: str
@@ -82,6 +82,7 @@ class Anomaly:
     positions: tuple[int, ...]
     also_needed: tuple[int, ...] = ()
     cases: tuple[Case, ...] = ()
+    adya: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,7 @@ def _anomaly(anomaly: Anomaly) -> dict[str, Any]:
         "cycle": _cycle(anomaly.cycle),
         "explanation": anomaly.explanation,
     }
+    content |= {"adya": anomaly.adya} if anomaly.adya else {}
     return content | ({"cases": [_case(case) for case in anomaly.cases]} if anomaly.cases else {})
 
 

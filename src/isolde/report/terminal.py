@@ -69,7 +69,8 @@ def _finding(
             continue
         prefix = f"{number}. " if len(finding.anomalies) > 1 else ""
         lines.append("")
-        text = f"{prefix}{anomaly.name}: {anomaly.explanation}"
+        adya = f" ({anomaly.adya})" if anomaly.adya not in ("", anomaly.name) else ""
+        text = f"{prefix}{anomaly.name}{adya}: {anomaly.explanation}"
         lines += textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="      ")
         lines.append("")
         lines += ["    " + row for row in _picture(anomaly, transactions)] + [""]

@@ -23,7 +23,7 @@ from isolde._core import (
     Violation,
 )
 from isolde._core import Case as CoreCase
-from isolde.engines.check.naming import chosen_reasons, common_name, name_of, txn_name
+from isolde.engines.check.naming import adya_class, chosen_reasons, common_name, name_of, txn_name
 from isolde.engines.check.unordered_text import unordered_sentence
 from isolde.errors import IsoldeError
 from isolde.findings import Anomaly, Case, Circle, Link, Supposition
@@ -361,7 +361,9 @@ class Explainer:
     ) -> Anomaly:
         ids = tuple(self.transaction(position).id for position in positions)
         extra = tuple(position for position in also if position not in positions)
-        return Anomaly(name, ids, links, text, positions, extra)
+        closes = bool(links) and links[-1].target == links[0].source
+        adya = adya_class([link.kind for link in links]) if closes else ""
+        return Anomaly(name, ids, links, text, positions, extra, adya=adya)
 
 
 def _mentioned(violation: Violation) -> Iterable[int]:

@@ -81,6 +81,17 @@ _CLASS = {
 }
 
 
+def adya_class(kinds: Sequence[str]) -> str:
+    """Adya's name for a cycle with edges of these kinds, session order and real time counted as reads are."""
+    anti = kinds.count("rw")
+    if anti == 0:
+        return "g0" if set(kinds) == {"ww"} else "g1c"
+    if anti == 1:
+        return "g-single"
+    adjacent = any(a == b == "rw" for a, b in zip(kinds, [*kinds[1:], *kinds[:1]], strict=True))
+    return "g2-item" if adjacent else "g-nonadjacent"
+
+
 def common_name(names: Sequence[str]) -> str:
     """One name for cycles of which one must be there: their own if they share it, else the class that holds them all."""
     if len(set(names)) == 1:
