@@ -45,14 +45,18 @@ COMMON_ANOMALIES = frozenset(
     }
 )
 
-# All names of cli.md.
+# All names of cli.md, and those of lists.
 ANOMALIES = COMMON_ANOMALIES | {
     "none",
     "phantom",
     "g0",
     "g1c",
     "g-single",
+    "g-nonadjacent",
     "g2-item",
+    "incompatible-order",
+    "duplicate-element",
+    "lost-element",
     "g2",
     "real-time-violation",
     "duplicate-write",

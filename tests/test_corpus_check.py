@@ -38,6 +38,6 @@ def test_the_first_violation_has_the_name_in_the_file(file: Path) -> None:
         assert violated[0].anomalies[0].name == anomaly(file)
 
 
-def test_most_of_the_corpus_is_decided_at_serializable() -> None:
-    decided = [file for file in FILES if Level.SERIALIZABLE.value in findings(file)]
-    assert len(decided) > len(FILES) * 2 // 3, sorted(set(FILES) - set(decided))
+def test_all_of_the_corpus_is_decided_at_serializable() -> None:
+    undecided = [file for file in FILES if Level.SERIALIZABLE.value not in findings(file)]
+    assert not undecided

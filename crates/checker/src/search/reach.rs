@@ -220,3 +220,50 @@ impl Window<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::net::topological;
+
+    /// Edges that lead to larger nodes only, by a small generator of numbers.
+    fn edges(nodes: u32, count: usize, mut seed: u64) -> Vec<(u32, u32)> {
+        let mut next = move || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as u32
+        };
+        let pairs = (0..count).map(|_| (next() % nodes, next() % nodes));
+        pairs.filter(|(a, b)| a != b).map(|(a, b)| (a.min(b), a.max(b))).collect()
+    }
+
+    fn reached(known: &Net, more: &Net, from: u32) -> Vec<bool> {
+        let mut seen = vec![false; known.len()];
+        let mut stack = vec![from];
+        while let Some(node) = stack.pop() {
+            if !std::mem::replace(&mut seen[node as usize], true) {
+                stack.extend(known.out(node).iter().chain(more.out(node)));
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn labels_say_what_a_walk_finds_with_few_chains_and_with_many() {
+        let nodes = 200;
+        let line: Vec<(u32, u32)> = (0..nodes - 1).filter(|n| n % 100 != 99).map(|n| (n, n + 1)).collect();
+        for (known, seed) in [(line, 1), (edges(nodes, 150, 2), 3), (Vec::new(), 4)] {
+            let (known, more) = (Net::of(nodes as usize, &known), Net::of(nodes as usize, &edges(nodes, 120, seed)));
+            let order = topological(&known, &more).expect("edges lead upwards");
+            let cover = Cover::of_paths(&known, &order, |_| true, |_| None);
+            let plan = Plan::new(&known, &more, &cover, &order, &vec![true; nodes as usize], 2);
+            let windows: Vec<_> = plan.windows().collect();
+            for from in 0..nodes {
+                let walk = reached(&known, &more, from);
+                for to in 0..nodes {
+                    let labelled = windows.iter().any(|window| window.reaches(from, to));
+                    assert_eq!(labelled, walk[to as usize], "{from} to {to}, {} chains", cover.chains);
+                }
+            }
+        }
+    }
+}
