@@ -30,8 +30,8 @@ use self::prune::{Pruned, prune};
 use self::sat::{Question, Solved, solve};
 use self::select::Selectors;
 use crate::acyclic::{Explanation, Rule, Space};
-use crate::analysis::{Analysis, Decision, Open};
-use crate::attribution::{INITIAL, NONE};
+use crate::analysis::{Analysis, Decision, Open, Violation};
+use crate::attribution::{Fault, INITIAL, NONE, ReadFault};
 use crate::components::components;
 use crate::dependencies::Graph;
 use crate::outcome::Role;
@@ -44,6 +44,23 @@ impl Analysis {
     /// Decides by search. `graph` is what is known for certain at this level.
     pub(crate) fn search(&self, graph: &Graph, rule: Rule, real_time: bool) -> Decision {
         let selectors = Selectors::of(self, real_time);
+        // A read that only transactions explain that cannot have taken effect.
+        let unexplained = selectors
+            .all
+            .iter()
+            .find(|selector| selector.candidates.is_empty() && self.roles[selector.reader as usize] != Role::Absent);
+        if let Some(selector) = unexplained {
+            return match selectors.left_out {
+                Some(txn) => Decision::Undecided(Open::NoTimes(txn)),
+                None => Decision::Violated(vec![Violation::Fault(Fault {
+                    kind: ReadFault::ThinAir,
+                    reader: selector.reader,
+                    read_op: selector.op,
+                    other_op: NONE,
+                    other: INITIAL,
+                })]),
+            };
+        }
         let times = real_time.then(|| {
             let mut roles = self.roles.clone();
             selectors.maybe.iter().for_each(|&txn| roles[txn as usize] = Role::Effective);

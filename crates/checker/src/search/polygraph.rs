@@ -125,8 +125,9 @@ impl<'a> Polygraph<'a> {
         let heads = installed.filter(|&v| alone || !self.analysis.dependencies.made[v as usize]);
         let mut chains: Vec<Chain> = vec![Chain { first: initial, last: follow(initial) }];
         chains.extend(heads.map(|first| Chain { first, last: follow(first) }));
-        // With one chain behind the initial one nothing is open; prefix has no edges for that yet.
-        if chains.len() < if alone { 2 } else { 3 } && !asked {
+        // With one chain behind the initial one nothing is open, unless it may not be there; prefix has no edges for that yet.
+        let uncertain = chains.iter().any(|chain| selectors.is_maybe(attribution.writer(chain.first)));
+        if chains.len() < if alone { 2 } else { 3 } && !asked && !uncertain {
             return;
         }
         let base = self.chains.len() as u32;

@@ -111,6 +111,11 @@ class Explainer:
         what = f"{reader} read {key} = {value}"
         other = "the initial state" if found.other is None else self.name(found.other)
         match found.anomaly:
+            case "thin-air-read" if isinstance(op := self.op(found.read), CompareAndSet) and observed(op) is None:
+                text = (
+                    f"The compare-and-set of {reader} that expects {render_value(op.key)} = {_plain(op.expected)} failed, but"
+                    " nobody who can have taken effect had replaced that value."
+                )
             case "thin-air-read":
                 text = f"{what}, a value that no transaction wrote and that is not the initial one."
             case "aborted-read":

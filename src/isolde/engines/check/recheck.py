@@ -12,6 +12,8 @@ from isolde.history import (
     History,
     Key,
     Operation,
+    Scan,
+    Sql,
     Status,
     Transaction,
     TxnId,
@@ -45,6 +47,8 @@ def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted:
     counted = _counted(history, judge_aborted=judge_aborted)
     if anomaly.cases:
         return _Cases(history, level, counted, by_id).hold(anomaly.cases, ())
+    if anomaly.name == "thin-air-read" and _Cases(history, level, counted, by_id).sourceless(anomaly.transactions[-1]):
+        return True
     if not anomaly.cycle:
         return anomaly.name in _UNEXPLAINED and _UNEXPLAINED[anomaly.name](history, by_id[anomaly.transactions[-1]])
     if level is Level.LINEARIZABLE and anomaly.name == "real-time-violation":
@@ -135,7 +139,9 @@ class _Cases:
                 break
         return found
 
-    def possible_sources(self, key: Key, reader: Transaction, op: Operation) -> set[TxnId | None]:
+    def possible_sources(
+        self, key: Key, reader: Transaction, op: Operation, *, even_if_unexplainable: bool = False
+    ) -> set[TxnId | None]:
         """Whose version of ``key`` the operation may have seen."""
 
         def fits(value: Value) -> bool:
@@ -149,14 +155,29 @@ class _Cases:
             final = _final_writes(t)
             wrote = t.id != reader.id and t.status is not Status.ABORTED and key in final and fits(final[key])
             # One of unknown outcome that saw something inexplicable itself took no effect.
-            if wrote and (t.status is Status.COMMITTED or not _unexplainable(self.history, t)):
+            certain = t.status is Status.COMMITTED or even_if_unexplainable
+            if wrote and (certain or not _unexplainable(self.history, t)):
                 sources.add(t.id)
         return sources
+
+    def only_sources(self, key: Key, reader: Transaction, op: Operation) -> set[TxnId | None]:
+        """The same; but if only one was left whose own reads nothing explains, it was that one all the same."""
+        return self.possible_sources(key, reader, op) or self.possible_sources(
+            key, reader, op, even_if_unexplainable=True
+        )
+
+    def sourceless(self, reader: TxnId) -> bool:
+        """Whether some read of ``reader`` can have seen nobody's version."""
+        transaction = self.by_id[reader]
+        keys = {op.key for op in transaction.ops if not isinstance(op, Scan | Sql)}
+        return any(
+            not self.possible_sources(key, transaction, op) for key in keys for op in self.open_reads(key, reader)
+        )
 
     def made_from(self, key: Key, writer: TxnId) -> set[TxnId | None]:
         """Whose version of ``key`` the first read of ``writer`` certainly saw; empty if it read none, or that is open."""
         reads = self.open_reads(key, writer)
-        sources = self.possible_sources(key, self.by_id[writer], reads[0]) if reads else set()
+        sources = self.only_sources(key, self.by_id[writer], reads[0]) if reads else set()
         return sources if len(sources) == 1 else set()
 
     def run(self, key: Key, first: TxnId | None, last: TxnId | None) -> bool:
@@ -195,7 +216,7 @@ class _Cases:
     def certain_sources(self, key: Key, reader: Transaction) -> set[TxnId | None]:
         found = set()
         for op in self.open_reads(key, reader.id):
-            possible = self.possible_sources(key, reader, op)
+            possible = self.only_sources(key, reader, op)
             found |= possible if len(possible) == 1 else set()
         return found
 
