@@ -89,7 +89,8 @@ impl Analysis {
             .all(|(at, &txn)| earliest[snapshot(at) as usize] >= self.history.txns.start[txn as usize])
     }
 
-    fn keeps_values(&self, rule: Rule, explanation: &Explanation, snapshot: &impl Fn(usize) -> u32) -> bool {
+    /// Whether every operation gets its recorded answer, if each transaction sees as many commits as `snapshot` says.
+    pub(crate) fn keeps_values(&self, rule: Rule, explanation: &Explanation, snapshot: &impl Fn(usize) -> u32) -> bool {
         let history = &self.history;
         let mut keys: Vec<Register> = (0..history.keys.len()).map(|_| Register::default()).collect();
         let mut initial = vec![Value::NULL; history.keys.len()];
