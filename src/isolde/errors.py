@@ -47,3 +47,42 @@ class MalformedNotation(InputError):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: column {self.column} has {self.found}; expected {self.expected}"
+
+
+class OutsideError(IsoldeError):
+    """A database or another outside part failed; the text says which, why, and what to do."""
+
+
+class DatabaseUnavailable(OutsideError):
+    """A database cannot be reached, is not there, or does not let us do what a run needs."""
+
+
+@dataclass(eq=False)
+class StatementFailed(OutsideError):
+    """The database calls a statement wrong."""
+
+    statement: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the database refused '{self.statement}': {self.reason}"
+
+
+@dataclass(eq=False)
+class Aborted(OutsideError):
+    """The database ended a transaction: a serialization failure, a deadlock, a duplicate key. A new one may succeed."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the database aborted the transaction: {self.reason}"
+
+
+@dataclass(eq=False)
+class ConnectionLost(OutsideError):
+    """A connection broke or did not answer in time; what was asked last may or may not have happened."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the connection to the database was lost: {self.reason}"

@@ -1,0 +1,217 @@
+"""What an adapter is: a database that keeps registers or lists under integer keys, and one connection a session.
+
+An *adapter* is a description (what the database is called, which levels it offers and what it calls them, what it
+can and cannot do, each with a reason) and one function, ``open``. A *database* makes the private table and hands
+out connections. A *connection* runs one transaction at a time, a statement at a time.
+
+Answers are bytes of JSON (``b"17"``, ``b"null"``, ``b"[1,2]"``): what the server sent goes into the history as it
+came, and is decoded when it is checked. ``answer`` makes such bytes of what a driver returns.
+
+``isolde.databases.conformance`` is this contract as checks; an adapter exists when they pass on the real server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from isolde.levels import Level
+
+
+class Feature(StrEnum):
+    """What a workload may need of a database."""
+
+    TRANSACTIONS = "transactions"
+    """Interactive: what one statement returns may decide the next."""
+    COMPARE_AND_SET = "compare-and-set"
+    LISTS = "lists"
+    DELETES = "deletes"
+    SQL = "sql"
+    PREDICATES = "predicates"
+    """Reads of all rows that meet a condition."""
+    ORDER = "order"
+    """The database can tell the order of its versions or transactions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """Whether a database can do something, and how, or why it cannot."""
+
+    feature: Feature
+    able: bool
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A level as the database offers it: its name on our command line, its name there, and what that promises."""
+
+    name: str
+    called: str
+    claims: Level
+    note: str = ""
+
+
+class Kind(StrEnum):
+    """What a key holds."""
+
+    REGISTERS = "registers"
+    LISTS = "lists"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A private place in the database: keys ``0 … keys-1`` exist from the start, holding 0 or the empty list."""
+
+    name: str
+    kind: Kind
+    keys: int
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """How a compare-and-set ended; ``current`` is the value that a failed one was shown, if it was shown one."""
+
+    applied: bool
+    current: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What one SQL statement returned: rows (``None`` when it returns none) and the affected rows, if known."""
+
+    rows: list[tuple[Any, ...]] | None
+    count: int | None
+
+
+class Connection(Protocol):
+    """One session's connection. Used by one thread at a time; ``cancel`` and ``abandon`` by any.
+
+    Every method may raise ``Aborted`` (the database ended the transaction; the connection is clean again after
+    ``rollback``), ``ConnectionLost`` (nothing more can be asked; at ``commit`` the outcome is unknown) or
+    ``StatementFailed`` (the statement itself is wrong). A transaction that raised is over: the caller calls
+    ``rollback`` and nothing else, unless the connection is lost.
+    """
+
+    def begin(self, offer: Offer) -> None:
+        """Starts a transaction at this level."""
+
+    def read(self, key: int) -> bytes:
+        """The value of the key, ``b"null"`` if it is absent; of a list that is absent, ``b"[]"``."""
+
+    def write(self, key: int, value: int) -> None:
+        """Sets the key, whether it is there or not."""
+
+    def insert(self, key: int, value: int) -> None:
+        """Adds a key that the caller believes absent; ``Aborted`` if it is there after all."""
+
+    def delete(self, key: int) -> None:
+        """Removes the key; nothing happens if it is absent."""
+
+    def append(self, key: int, element: int) -> None:
+        """Adds an element to the list's end, in the database; an absent list is an empty one."""
+
+    def compare_and_set(self, key: int, expected: int, new: int) -> Swap:
+        """Sets the key if it holds ``expected``."""
+
+    def commit(self) -> None:
+        """Returns only if the database said that the transaction is committed.
+
+        A silent rollback is ``Aborted``; no answer is ``ConnectionLost``.
+        """
+
+    def rollback(self) -> None:
+        """Ends the transaction without effect; harmless when there is none."""
+
+    def abandon(self) -> None:
+        """Breaks the connection off from another thread, so that a statement that never returns does."""
+
+    def close(self) -> None:
+        """Gives everything back; never raises."""
+
+
+class SqlConnection(Connection, Protocol):
+    """A connection that also takes SQL of the database's own dialect, inside the same transactions."""
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
+        """Runs one statement; parameters are marked as the database's dialect says (``Database.placeholder``)."""
+
+
+class Database(Protocol):
+    """One database that answers."""
+
+    def version(self) -> str:
+        """Its own name and version, as it tells them."""
+
+    def offers(self) -> tuple[Offer, ...]:
+        """The levels of this very server: settings may change what a level promises."""
+
+    def create(self, table: Table) -> None:
+        """Makes the private table with its first values; fails if something of that name is there."""
+
+    def connect(self, table: Table) -> Connection:
+        """A new connection that works on the table."""
+
+    def drop(self, table: Table) -> None:
+        """Removes what ``create`` made."""
+
+    def close(self) -> None:
+        """Gives everything back; never raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """What is known of a kind of database before one is there. ``offers`` are weakest first."""
+
+    name: str
+    schemes: tuple[str, ...]
+    example: str
+    offers: tuple[Offer, ...]
+    abilities: tuple[Ability, ...]
+    open: Opener
+    driver: str = ""
+    """The module that talks to it; empty if none beyond Python's own is needed."""
+    install: str = ""
+    """The command that installs the driver."""
+
+    def able(self, feature: Feature) -> Ability:
+        """What is said about a feature."""
+        return next(ability for ability in self.abilities if ability.feature is feature)
+
+
+class Opener(Protocol):
+    """Finds the database that a URL names, or raises ``DatabaseUnavailable`` with the reason."""
+
+    def __call__(self, url: str) -> Database: ...
+
+
+def answer(value: object) -> bytes:
+    """The JSON of what a driver returned for a register.
+
+    >>> answer(17), answer(b"17"), answer(None), answer("17"), answer(b"x")
+    (b'17', b'17', b'null', b'17', b'"x"')
+    """
+    if value is None:
+        return b"null"
+    if isinstance(value, int):
+        return b"%d" % value
+    raw = value if isinstance(value, bytes) else str(value).encode()
+    # A column of integers answers in digits. Anything else is wrong there, and goes into the history as it is.
+    return raw if raw.isdigit() else json.dumps(raw.decode(errors="replace")).encode()
+
+
+def list_answer(value: object) -> bytes:
+    """The JSON of a list that is kept as text, a comma before each element; absent is empty.
+
+    >>> list_answer(b",1,2"), list_answer(""), list_answer(None), list_answer(",x")
+    (b'[1,2]', b'[]', b'[]', b'[",x"]')
+    """
+    if value is None:
+        return b"[]"
+    raw = value if isinstance(value, bytes) else str(value).encode()
+    if raw.replace(b",", b"").isdigit() or not raw:
+        return b"[" + raw[1:] + b"]"
+    return b"[" + json.dumps(raw.decode(errors="replace")).encode() + b"]"

@@ -1,0 +1,86 @@
+"""Which adapters there are: ours, and those that other packages name in the entry-point group ``isolde.databases``."""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Protocol
+
+from isolde.databases.contract import Adapter, Database, Offer
+from isolde.databases.urls import scheme_of, without_password
+from isolde.errors import DatabaseUnavailable, UsageError
+from isolde.levels import Level, level_named
+
+GROUP = "isolde.databases"
+
+# In the order in which they are listed.
+_OURS = ("sqlite",)
+
+
+class _Offering(Protocol):
+    def offers(self) -> tuple[Offer, ...]: ...
+
+
+@cache
+def adapters() -> tuple[Adapter, ...]:
+    """All adapters; no driver is imported for it. An entry point that cannot be loaded is named, with the reason."""
+    found: list[Adapter] = [import_module(f"isolde.databases.{name}").ADAPTER for name in _OURS]
+    for point in entry_points(group=GROUP):
+        try:
+            adapter = point.load()
+        except Exception as error:
+            raise UsageError(f"the database adapter '{point.name}' ({point.value}) cannot be loaded: {error}") from None
+        if not isinstance(adapter, Adapter):
+            raise UsageError(f"the entry point '{point.name}' ({point.value}) is no isolde.databases.Adapter")
+        found.append(adapter)
+    return tuple(found)
+
+
+def adapter_named(name: str) -> Adapter:
+    """The adapter of a URL's scheme, or of a database's name."""
+    known = {scheme: adapter for adapter in adapters() for scheme in (adapter.name, *adapter.schemes)}
+    if name in known:
+        return known[name]
+    close = difflib.get_close_matches(name, known, 1)
+    hint = f"; did you mean '{close[0]}'?" if close else ""
+    raise UsageError(f"no adapter for the database '{name}'{hint} ('isolde databases' lists them)")
+
+
+def open_database(url: str) -> tuple[Adapter, Database]:
+    """The database that a URL names, and its adapter."""
+    if ":" not in url:
+        raise UsageError(
+            f"{url} is not a database URL; write for example postgresql://user@host/name, or sqlite:{url} for a file"
+        )
+    adapter = adapter_named(scheme_of(url))
+    if adapter.driver:
+        try:
+            import_module(adapter.driver)
+        except ImportError as error:
+            raise DatabaseUnavailable(
+                f"{without_password(url)}: the driver {adapter.driver} is not installed ({error}); try: {adapter.install}"
+            ) from None
+    return adapter, adapter.open(url)
+
+
+def offer_named(database: _Offering, name: str) -> Offer:
+    """The level that the database offers under this name, or the one that claims the level of this name.
+
+    Of several that claim it, the first: adapters list the one with the least locking first.
+    """
+    offers = database.offers()
+    wanted = name.lower().replace(" ", "-").replace("_", "-")
+    for offer in offers:
+        if wanted == offer.name:
+            return offer
+    known = ", ".join(offer.name for offer in offers)
+    try:
+        level: Level | None = level_named(wanted)
+    except UsageError:
+        level = None
+    for offer in offers:
+        if offer.claims is level:
+            return offer
+    raise UsageError(f"the database offers no isolation level '{name}'; it has {known}")

@@ -1,0 +1,162 @@
+"""SQLite: embedded, in write-ahead mode, one connection a session."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from isolde.databases.contract import Ability, Adapter, Database, Feature, Kind, Offer, Rows, Table
+from isolde.databases.keyvalue import Dialect, KeyValueConnection, first_rows, statements
+from isolde.databases.urls import path_of
+from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed
+from isolde.levels import Level
+
+_DIALECT = Dialect()
+_LOCK_WAIT_S = 10.0
+
+_OFFERS = (
+    Offer("deferred", "BEGIN DEFERRED", Level.STRICT_SERIALIZABLE, "the snapshot is taken at the first statement"),
+    Offer("immediate", "BEGIN IMMEDIATE", Level.STRICT_SERIALIZABLE, "one writer at a time from the start"),
+)
+
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_GONE = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN)
+
+
+def _translated(error: sqlite3.Error, text: str) -> Exception:
+    # The low byte is the kind of error; SQLITE_BUSY_SNAPSHOT and its like say more in the higher ones.
+    code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+    if code in _LOCKED or code == sqlite3.SQLITE_CONSTRAINT:
+        return Aborted(str(error))
+    if code in _GONE or code == sqlite3.SQLITE_INTERRUPT:
+        return ConnectionLost(str(error))
+    return StatementFailed(text, str(error))
+
+
+class SqliteConnection(KeyValueConnection):
+    def __init__(self, file: str, table: Table) -> None:
+        self._texts = statements(table, _DIALECT)
+        self._lists = table.kind is Kind.LISTS
+        self._connection = sqlite3.connect(
+            file, timeout=_LOCK_WAIT_S, isolation_level=None, check_same_thread=False, cached_statements=64
+        )
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+
+    def _run(self, text: str, parameters: Sequence[Any]) -> sqlite3.Cursor:
+        try:
+            return self._connection.execute(text, parameters)
+        except sqlite3.Error as error:
+            raise _translated(error, text) from None
+
+    def _fetch(self, text: str, parameters: tuple[Any, ...]) -> object:
+        cursor = self._run(text, parameters)
+        try:
+            row = cursor.fetchone()
+        except sqlite3.Error as error:
+            raise _translated(error, text) from None
+        # An unfinished cursor would keep the read lock beyond the transaction.
+        cursor.close()
+        return row[0] if row else None
+
+    def _change(self, text: str, parameters: tuple[Any, ...]) -> int:
+        return self._run(text, parameters).rowcount
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
+        cursor = self._run(statement, parameters)
+        try:
+            rows = cursor.fetchall() if cursor.description else None
+        except sqlite3.Error as error:
+            raise _translated(error, statement) from None
+        return Rows(rows, None if cursor.rowcount < 0 else cursor.rowcount)
+
+    def begin(self, offer: Offer) -> None:
+        self._run(offer.called, ())
+
+    def commit(self) -> None:
+        self._run("COMMIT", ())
+
+    def rollback(self) -> None:
+        if self._connection.in_transaction:
+            self._run("ROLLBACK", ())
+
+    def abandon(self) -> None:
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        try:
+            self._connection.close()
+        except sqlite3.Error:
+            return
+
+
+class SqliteDatabase:
+    def __init__(self, file: Path, temporary: Path | None) -> None:
+        self._file, self._temporary = str(file), temporary
+
+    def version(self) -> str:
+        return f"SQLite {sqlite3.sqlite_version}"
+
+    def offers(self) -> tuple[Offer, ...]:
+        return _OFFERS
+
+    def create(self, table: Table) -> None:
+        texts = statements(table, _DIALECT)
+        try:
+            connection = sqlite3.connect(self._file, timeout=_LOCK_WAIT_S, isolation_level=None)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(texts.create)
+                connection.executemany(texts.insert, first_rows(table))
+                connection.execute("COMMIT")
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise DatabaseUnavailable(f"sqlite: cannot make the table {table.name} in {self._file}: {error}") from None
+
+    def connect(self, table: Table) -> SqliteConnection:
+        try:
+            return SqliteConnection(self._file, table)
+        except sqlite3.Error as error:
+            raise ConnectionLost(f"{self._file}: {error}") from None
+
+    def drop(self, table: Table) -> None:
+        connection = self.connect(table)
+        try:
+            connection.execute(statements(table, _DIALECT).drop)
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def _open(url: str) -> Database:
+    path = path_of(url)
+    if path is not None:
+        return SqliteDatabase(path, None)
+    temporary = Path(tempfile.mkdtemp(prefix="isolde-sqlite-"))
+    return SqliteDatabase(temporary / "isolde.db", temporary)
+
+
+ADAPTER = Adapter(
+    name="sqlite",
+    schemes=("sqlite",),
+    example="sqlite: (a temporary file) or sqlite:FILE",
+    offers=_OFFERS,
+    abilities=(
+        Ability(Feature.TRANSACTIONS, True, "BEGIN … COMMIT; one writer at a time, readers see a snapshot (WAL)"),
+        Ability(Feature.COMPARE_AND_SET, True, "UPDATE … WHERE v = expected; a failed one does not show the value"),
+        Ability(Feature.LISTS, True, "text, appended to by ||"),
+        Ability(Feature.DELETES, True, "DELETE and INSERT of rows"),
+        Ability(Feature.SQL, True, "Python's own sqlite3"),
+        Ability(Feature.PREDICATES, True, "any WHERE"),
+        Ability(Feature.ORDER, False, "keeps no log of commits that a client can read"),
+    ),
+    open=_open,
+)

@@ -1,0 +1,74 @@
+"""Database URLs: ``scheme://user:password@host:port/name?option=value``, and ``scheme:path`` for embedded ones."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from isolde.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A server, a user and a database, as a URL names them; what it leaves out is ``None``."""
+
+    host: str | None
+    port: int | None
+    user: str | None
+    password: str | None
+    database: str | None
+    options: dict[str, str]
+
+
+def scheme_of(url: str) -> str:
+    """What stands before the first colon."""
+    return url.partition(":")[0].lower()
+
+
+def address_of(url: str) -> Address:
+    """The parts of a server's URL.
+
+    >>> address_of("mariadb://root@localhost:3306/test").port
+    3306
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise UsageError(f"{without_password(url)} is not a database URL: {error}") from None
+    return Address(
+        host=parts.hostname,
+        port=port,
+        user=unquote(parts.username) if parts.username else None,
+        password=unquote(parts.password) if parts.password else None,
+        database=unquote(parts.path.lstrip("/")) or None,
+        options=dict(parse_qsl(parts.query)),
+    )
+
+
+def path_of(url: str) -> Path | None:
+    """The file that an embedded database's URL names; ``None`` for a temporary one.
+
+    >>> path_of("sqlite:"), str(path_of("sqlite:a.db")), str(path_of("sqlite:///b.db")), str(path_of("sqlite:////c.db"))
+    (None, 'a.db', 'b.db', '/c.db')
+    """
+    rest = url.partition(":")[2]
+    if rest.startswith("//"):
+        # As SQLAlchemy writes them: three slashes before a relative path, four before an absolute one.
+        rest = rest[2:].partition("/")[2]
+    return Path(os.fspath(unquote(rest))) if rest else None
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown and saved.
+
+    >>> without_password("postgresql://me:secret@localhost/test")
+    'postgresql://me:***@localhost/test'
+    """
+    head, separator, tail = url.partition("://")
+    account, at, place = tail.rpartition("@")
+    if not separator or not at or ":" not in account:
+        return url
+    return f"{head}://{account.partition(':')[0]}:***@{place}"
