@@ -80,9 +80,13 @@ class Aborted(OutsideError):
 
 @dataclass(eq=False)
 class ConnectionLost(OutsideError):
-    """A connection broke or did not answer in time; what was asked last may or may not have happened."""
+    """A connection broke or did not answer in time; what was asked last may or may not have happened.
+
+    ``maybe_applied``: a database without interactive transactions may have been asked to write before ``commit``.
+    """
 
     reason: str
+    maybe_applied: bool = False
 
     def __str__(self) -> str:
         return f"the connection to the database was lost: {self.reason}"

@@ -17,6 +17,7 @@ mod cas;
 mod dice;
 mod distribution;
 mod parameters;
+mod plans;
 mod recording;
 mod schedule;
 mod store;
@@ -26,6 +27,7 @@ mod workload;
 use isolde_history::History;
 
 pub use parameters::{Anomaly, Distribution, Level, Parameters, Workload};
+pub use plans::{Intent, Plans};
 
 /// The history that the parameters describe, or a sentence that says why there is none.
 ///

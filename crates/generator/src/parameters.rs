@@ -15,6 +15,8 @@ pub enum Workload {
     HeavyWrite,
     /// Appends to lists, and reads of them.
     Append,
+    /// One read or one blind write of one key.
+    Registers,
     /// Single compare-and-sets and reads, linearizable.
     Cas,
 }
@@ -91,6 +93,7 @@ impl Workload {
         ("rmw", Workload::ReadModifyWrite),
         ("read-write", Workload::ReadWrite),
         ("heavy-write", Workload::HeavyWrite),
+        ("registers", Workload::Registers),
         ("append", Workload::Append),
         ("cas", Workload::Cas),
     ];
@@ -102,7 +105,8 @@ impl Workload {
             | Workload::General
             | Workload::ReadModifyWrite
             | Workload::ReadWrite
-            | Workload::HeavyWrite => true,
+            | Workload::HeavyWrite
+            | Workload::Registers => true,
             Workload::Append | Workload::Cas => false,
         }
     }
@@ -189,8 +193,8 @@ pub struct Parameters {
     pub transactions: u64,
     /// Keys in use at one time. Injected anomalies and full lists take further ones.
     pub keys: u32,
-    /// Operations a transaction: the exact number, except that it bounds mini-transactions, that the
-    /// `cas` workload ignores it, and that a read-modify-write of `rmw` and `heavy-write` counts as one.
+    /// Operations a transaction: the exact number, except that it bounds mini-transactions, that
+    /// `cas` and `registers` ignore it, and that a read-modify-write of `rmw` and `heavy-write` counts as one.
     pub ops_per_transaction: u32,
     /// How often each key is used.
     pub distribution: Distribution,
@@ -255,7 +259,7 @@ impl Parameters {
             return Err(format!("{} transactions; a history holds at most {TRANSACTIONS_MAX}", self.transactions));
         }
         let ops = match self.workload {
-            Workload::Cas => 1,
+            Workload::Cas | Workload::Registers => 1,
             Workload::ReadModifyWrite | Workload::HeavyWrite => 2 * u64::from(self.ops_per_transaction),
             Workload::Mini | Workload::General | Workload::ReadWrite | Workload::Append => {
                 u64::from(self.ops_per_transaction)

@@ -68,7 +68,8 @@ impl Transactions {
 impl Simulation for Transactions {
     fn begin(&mut self, session: u32, dice: &mut Dice) -> u32 {
         let flight = &mut self.flights[session as usize];
-        self.planner.plan(&mut flight.steps, &self.store, dice);
+        let store = &self.store;
+        self.planner.plan(&mut flight.steps, |list| store.len(list), dice);
         flight.snapshot = self.isolation.begin(&self.store, session, dice);
         flight.steps.len() as u32 + 1
     }

@@ -3,7 +3,6 @@
 use crate::dice::Dice;
 use crate::distribution::{KeyChooser, REDRAWS_MAX};
 use crate::parameters::{Level, Parameters, Workload};
-use crate::store::Store;
 
 /// What is done to a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,13 +86,19 @@ impl Planner {
     }
 
     /// Replaces `plan` by the next transaction's.
-    pub fn plan(&mut self, plan: &mut Vec<Step>, store: &Store, dice: &mut Dice) {
+    ///
+    /// `length` tells how long a list is by now; lists that have grown long are left for fresh ones.
+    pub fn plan(&mut self, plan: &mut Vec<Step>, length: impl Fn(u32) -> usize, dice: &mut Dice) {
         plan.clear();
         match self.workload {
             Workload::Mini => self.plan_mini(plan, dice),
             Workload::General => self.plan_general(plan, dice),
             Workload::ReadModifyWrite | Workload::ReadWrite | Workload::HeavyWrite => self.plan_mix(plan, dice),
-            Workload::Append => self.plan_append(plan, store, dice),
+            Workload::Registers => {
+                let action = if dice.below(2) == 0 { Action::Read } else { Action::Write };
+                plan.push(Step { action, key: self.chooser.draw(dice) });
+            }
+            Workload::Append => self.plan_append(plan, length, dice),
             Workload::Cas => unreachable!("compare-and-sets are planned against the current value"),
         }
     }
@@ -148,10 +153,10 @@ impl Planner {
         key
     }
 
-    fn plan_append(&mut self, plan: &mut Vec<Step>, store: &Store, dice: &mut Dice) {
+    fn plan_append(&mut self, plan: &mut Vec<Step>, length: impl Fn(u32) -> usize, dice: &mut Dice) {
         for _ in 0..self.ops {
             let place = self.chooser.draw(dice) as usize;
-            if store.len(self.lists[place]) >= LIST_LENGTH_MAX {
+            if length(self.lists[place]) >= LIST_LENGTH_MAX {
                 self.lists[place] = self.fresh;
                 self.fresh += 1;
             }

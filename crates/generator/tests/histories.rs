@@ -66,7 +66,7 @@ fn counts_times_and_values_are_as_promised() {
                 Workload::Mini => assert!((1..=4).contains(&ops.len())),
                 Workload::General | Workload::ReadWrite | Workload::Append => assert_eq!(ops.len(), 4),
                 Workload::ReadModifyWrite | Workload::HeavyWrite => assert!((4..=8).contains(&ops.len())),
-                Workload::Cas => assert_eq!(ops.len(), 1),
+                Workload::Cas | Workload::Registers => assert_eq!(ops.len(), 1),
             }
             for row in ops {
                 match history.op(row) {

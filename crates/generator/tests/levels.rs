@@ -48,7 +48,9 @@ fn every_level_is_satisfied_and_the_next_one_is_not() {
                 beyond += u32::from(next.is_some_and(|next| !judged.satisfies(next)));
             }
             println!("{workload:?} {level:?}: {beyond} of {SEEDS} violate {next:?}");
-            assert!(next.is_none() || beyond > 0, "{workload:?} {level:?} never violates {next:?}");
+            // Of a transaction of one operation, all or nothing is always seen.
+            let told_apart = next.is_some() && workload != Workload::Registers;
+            assert!(!told_apart || beyond > 0, "{workload:?} {level:?} never violates {next:?}");
         }
     }
 }

@@ -60,3 +60,48 @@ pub fn generator_names() -> (Vec<&'static str>, Vec<&'static str>, Vec<&'static 
     }
     (names(Workload::ALL), names(Distribution::ALL), names(Level::ALL), names(Anomaly::ALL))
 }
+
+/// The transactions that one client of a real database means to send.
+#[pyclass]
+pub struct Plans(isolde_generator::Plans);
+
+#[pymethods]
+impl Plans {
+    #[new]
+    #[pyo3(signature = (*, workload, session, keys, operations, distribution, blind_writes, deletes, seed))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        workload: &str,
+        session: u32,
+        keys: u32,
+        operations: u32,
+        distribution: &str,
+        blind_writes: Option<f64>,
+        deletes: f64,
+        seed: u64,
+    ) -> PyResult<Plans> {
+        let parameters = Parameters {
+            sessions: 1,
+            transactions: 0,
+            keys,
+            ops_per_transaction: operations,
+            distribution: named(Distribution::ALL, "distribution", distribution)?,
+            workload: named(Workload::ALL, "workload", workload)?,
+            // No store is simulated; a list that the client itself appended to may be read back.
+            level: Level::StrictSerializable,
+            abort_rate: 0.0,
+            unknown_rate: 0.0,
+            blind_writes,
+            versions: 0.0,
+            inject: Vec::new(),
+            seed,
+        };
+        let plans = isolde_generator::Plans::new(&parameters, session, deletes);
+        plans.map(Plans).map_err(PyValueError::new_err)
+    }
+
+    /// The next transaction: what is meant to be done to which key, in order.
+    fn next(&mut self) -> Vec<(u8, u32)> {
+        self.0.next_plan().into_iter().map(|(intent, key)| (intent as u8, key)).collect()
+    }
+}

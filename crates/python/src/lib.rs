@@ -87,6 +87,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<analysis::Analysis>()?;
     module.add_function(wrap_pyfunction!(input::read_directory, module)?)?;
     module.add_function(wrap_pyfunction!(input::foreign_formats, module)?)?;
+    module.add_class::<generate::Plans>()?;
     module.add_function(wrap_pyfunction!(generate::generate, module)?)?;
     module.add_function(wrap_pyfunction!(generate::generator_names, module)?)?;
     Ok(())

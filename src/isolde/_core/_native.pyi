@@ -32,6 +32,21 @@ class Analysis:
     def replays(self, question: str, commits: list[int], snapshots: list[int], effects: list[int]) -> bool: ...
     def counts(self) -> tuple[int, int, int, int, int, int, int]: ...
 
+class Plans:
+    def __init__(
+        self,
+        *,
+        workload: str,
+        session: int,
+        keys: int,
+        operations: int,
+        distribution: str,
+        blind_writes: float | None,
+        deletes: float,
+        seed: int,
+    ) -> None: ...
+    def next(self) -> list[tuple[int, int]]: ...
+
 def read_directory(format: str, path: str) -> History: ...
 def foreign_formats() -> list[str]: ...
 def generate(

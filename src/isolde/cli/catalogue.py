@@ -1,15 +1,18 @@
-"""``isolde levels`` and ``isolde anomalies``: the tables of the theory, one line each."""
+"""``isolde levels``, ``anomalies``, ``databases`` and ``workloads``: what there is, one line each."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import click
 
+from isolde.databases import adapters
 from isolde.levels import ANOMALIES, IMPLICATIONS, LEVELS
+from isolde.workloads import WORKLOADS
 
 
-def _table(rows: list[tuple[str, ...]]) -> str:
+def _table(rows: Sequence[tuple[str, ...]]) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
@@ -62,4 +65,67 @@ def anomalies(as_json: bool) -> int:
         click.echo(json.dumps({"anomalies": content}, ensure_ascii=False))
         return 0
     click.echo(_table([("ANOMALY", "RULED OUT FROM", "DESCRIPTION", "SOURCE"), *rows]))
+    return 0
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+def workloads(as_json: bool) -> int:
+    """The workloads: what their transactions do, and where they come from."""
+    if as_json:
+        rows = [
+            {
+                "name": entry.name,
+                "kind": entry.kind.value,
+                "operations": entry.operations,
+                "meaning": entry.meaning,
+                "source": entry.source,
+                "needs": [feature.value for feature in entry.needs],
+            }
+            for entry in WORKLOADS
+        ]
+        click.echo(json.dumps({"workloads": rows}, ensure_ascii=False))
+        return 0
+    body = [(entry.name, entry.kind.value, entry.meaning, entry.source) for entry in WORKLOADS]
+    click.echo(_table([("WORKLOAD", "OF", "MEANING", "SOURCE"), *body]))
+    return 0
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+def databases(as_json: bool) -> int:
+    """The databases: how each is addressed, its levels and what it calls them, what it can and cannot do."""
+    if as_json:
+        rows = [
+            {
+                "name": adapter.name,
+                "schemes": list(adapter.schemes),
+                "url": adapter.example,
+                "levels": [
+                    {
+                        "name": offer.name,
+                        "called": offer.called,
+                        "claims": offer.claims.value,
+                        "note": offer.note or None,
+                    }
+                    for offer in adapter.offers
+                ],
+                "abilities": {
+                    ability.feature.value: {"able": ability.able, "how": ability.how} for ability in adapter.abilities
+                },
+            }
+            for adapter in adapters()
+        ]
+        click.echo(json.dumps({"databases": rows}, ensure_ascii=False))
+        return 0
+    for number, adapter in enumerate(adapters()):
+        click.echo(("\n" if number else "") + f"{adapter.name}: {adapter.example}")
+        offers = [
+            (f"  {offer.name}", offer.called, f"claims {offer.claims.value}", offer.note) for offer in adapter.offers
+        ]
+        click.echo(_table(offers))
+        abilities = [
+            (f"  {'+' if ability.able else '-'} {ability.feature.value}", ability.how) for ability in adapter.abilities
+        ]
+        click.echo(_table(abilities))
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import click
 
 from isolde._core import BUDGET, Columns
-from isolde.cli.main import Exit, tell
+from isolde.cli.main import Exit, paint, tell
 from isolde.engines.check import check as decide
 from isolde.engines.check import cut_out, frontier
 from isolde.errors import IsoldeError, UsageError
@@ -113,7 +112,7 @@ def check(
             named = {"file": path} if len(histories) > 1 else {}
             click.echo(_dump(named | document(report)))
         else:
-            click.echo(("\n" if number else "") + render_report(path, report, _named(columns, report), _paint))
+            click.echo(("\n" if number else "") + render_report(path, report, _named(columns, report), paint))
         if witness is not None:
             _write_witness(columns, report, witness, session_order=session_order, judge_aborted=judge_aborted)
         statuses += [_STATUS[finding.verdict] for finding in report.findings]
@@ -134,10 +133,6 @@ def _complain(path: str, error: IsoldeError, *, as_json: bool) -> None:
     if as_json:
         click.echo(_dump({"file": path, "error": str(error)}))
     click.echo(f"isolde: {error}", err=True)
-
-
-def _paint(text: str, colour: str) -> str:
-    return click.style(text, fg=colour, bold=True) if sys.stdout.isatty() else text
 
 
 def _named(columns: Columns, report: Report) -> dict[TxnId, Transaction]:

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 import click
 
-from isolde.errors import IsoldeError
+from isolde.errors import IsoldeError, OutsideError
 
 
 class Exit(IntEnum):
@@ -27,9 +27,12 @@ class Exit(IntEnum):
 
 # What is listed works: a verb is added here together with what it does.
 _VERBS = {
+    "run": ("isolde.cli.run", "Does a database keep the isolation level that it promises?"),
     "check": ("isolde.cli.check", "Does a recorded history satisfy a level, and if not, why?"),
     "generate": ("isolde.cli.generate", "Write a synthetic history, correct at a level or with a chosen anomaly."),
     "convert": ("isolde.cli.convert", "Change a history's format."),
+    "databases": ("isolde.cli.catalogue", "The databases that Isolde can talk to, their levels and abilities."),
+    "workloads": ("isolde.cli.catalogue", "The workloads that 'isolde run' can send, one line each."),
     "levels": ("isolde.cli.catalogue", "The isolation levels, one line each."),
     "anomalies": ("isolde.cli.catalogue", "The anomalies, one line each."),
 }
@@ -88,6 +91,8 @@ def main() -> None:
         # itself when it notices first, and only then, since it is not run standalone.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = Exit.CLOSED_PIPE
+    except OutsideError as error:
+        status = _say(str(error), Exit.OUTSIDE)
     except IsoldeError as error:
         status = _say(str(error), Exit.USAGE)
     except OSError as error:
@@ -103,6 +108,11 @@ def tell(path: str, notes: Iterable[str]) -> None:
     """Says on standard error what an output does not carry."""
     for note in notes:
         click.echo(f"isolde: {path}: {note}", err=True)
+
+
+def paint(text: str, colour: str) -> str:
+    """The text in a colour, on a terminal."""
+    return click.style(text, fg=colour, bold=True) if sys.stdout.isatty() else text
 
 
 def _say(text: str, status: Exit) -> Exit:

@@ -2,5 +2,6 @@
 
 from isolde.formats.known import NAMES
 from isolde.formats.open import decode, encode, read, write
+from isolde.formats.recording import merged
 
-__all__ = ["NAMES", "decode", "encode", "read", "write"]
+__all__ = ["NAMES", "decode", "encode", "merged", "read", "write"]

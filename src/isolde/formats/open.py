@@ -20,6 +20,7 @@ from isolde.formats.known import (
     format_of_suffix,
     recognised,
 )
+from isolde.formats.recording import is_recording, merged
 from isolde.history import History, parse, render
 
 STDIO = "-"
@@ -30,6 +31,8 @@ def read(path: str, format: str | None = None) -> Columns:
     """The history at ``path``; ``-`` is standard input. The content tells its format, unless ``format`` names it."""
     if format is not None:
         format_named(format)
+    if format is None and is_recording(path):
+        return Columns.from_jsonl(merged(Path(path)), path)
     if format == COBRA or (format is None and _is_cobra(path)):
         return Columns.read_directory(path, COBRA)
     source = Input.open(None if path == STDIO else path)

@@ -1,0 +1,249 @@
+"""``isolde run``."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from isolde._core import Columns
+from isolde.cli.main import Exit, paint
+from isolde.cli.progress import ProgressLine
+from isolde.databases import Adapter, Database, Feature, Offer, Table, offer_named, open_database, without_password
+from isolde.databases.servers import KINDS, start
+from isolde.engines.check import check as decide
+from isolde.engines.check import frontier
+from isolde.engines.record import Job, Outcome, Round, Run, Watcher, finish
+from isolde.errors import IsoldeError, OutsideError, UsageError
+from isolde.findings import Report, Verdict
+from isolde.formats import decode, merged, read
+from isolde.history import Transaction, TxnId
+from isolde.levels import LEVELS, Level, level_named
+from isolde.report import RunFacts, document, render_report, render_run, run_document
+from isolde.workloads import DISTRIBUTIONS, WORKLOADS, Settings, Workload, workload_named
+
+_EMBEDDED = "sqlite:"
+_RUNS = "isolde-runs"
+_TRANSACTIONS = 2_000
+_TRANSACTIONS_MAX = 1_000_000
+_FIRST_ROUND = 500
+_STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdict.UNDECIDED: Exit.UNDECIDED}
+
+
+@click.command()
+@click.argument("url", required=False, metavar="[DATABASE-URL]")
+@click.option("--start", "kind", type=click.Choice(KINDS), help="Start a private throw-away server of this kind.")
+@click.option(
+    "--isolation", metavar="NAME", help="The level to run at, as the database calls it. [default: its strongest]"
+)
+@click.option("--check", "levels", multiple=True, metavar="LEVEL", help="Level to decide. [default: what it claims]")
+@click.option("--workload", type=click.Choice([entry.name for entry in WORKLOADS]), default="mini", show_default=True)
+@click.option("--sessions", type=click.IntRange(1, 1000), default=10, show_default=True)
+@click.option("--transactions", type=click.IntRange(1), help=f"How many. [default: {_TRANSACTIONS}]")
+@click.option("--time", "seconds", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For how long.")
+@click.option(
+    "--until-violation", is_flag=True, help="Check while running, in growing rounds, and stop at a violation."
+)
+@click.option("--keys", type=click.IntRange(1), default=100, show_default=True)
+@click.option("--operations", type=click.IntRange(1), help="Operations a transaction. [default: the workload's]")
+@click.option("--distribution", type=click.Choice(DISTRIBUTIONS), default="uniform", show_default=True)
+@click.option("--blind-writes", type=click.FloatRange(0, 1), metavar="SHARE", help="Of the workload read-write.")
+@click.option(
+    "--deletes",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    metavar="SHARE",
+    help="Writes that remove the key instead; it is inserted again by whoever finds it gone. [default: 0]",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed, the same plans.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.1),
+    default=10.0,
+    show_default=True,
+    help="Seconds that one transaction may take.",
+)
+@click.option("--output", "-o", metavar="DIRECTORY", help=f"Where to record. [default: a new one in {_RUNS}]")
+@click.option("--keep", is_flag=True, help="Leave the table in the database.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def run(url: str | None, kind: str | None, as_json: bool, **options: Any) -> int:
+    """Find out whether a database keeps the isolation level that it promises.
+
+    Sends transactions of many sessions at once to the database at DATABASE-URL, records what each saw, and decides whether
+    any order of them explains it. Without a URL it runs on an embedded SQLite.
+
+    \b
+    isolde run
+    isolde run postgresql://postgres@localhost/test --isolation serializable --transactions 20000
+    isolde run mariadb://root@localhost/test --isolation repeatable-read --check si
+    isolde run --start postgresql
+
+    A private table is made for the run and dropped again. 'isolde databases' lists the databases and their levels.
+    """
+    with ExitStack() as stack:
+        if kind is not None:
+            if url is not None:
+                raise UsageError("--start starts a server of its own; leave out the database URL")
+            server = start(kind)
+            stack.callback(server.stop)
+            url = server.url
+        adapter, database = open_database(url or _EMBEDDED)
+        stack.callback(database.close)
+        return _run(adapter, database, without_password(url or _EMBEDDED), as_json, **options)
+
+
+def _run(
+    adapter: Adapter,
+    database: Database,
+    shown_url: str,
+    as_json: bool,
+    *,
+    isolation: str | None,
+    levels: tuple[str, ...],
+    workload: str,
+    sessions: int,
+    transactions: int | None,
+    seconds: float | None,
+    until_violation: bool,
+    keys: int,
+    operations: int | None,
+    distribution: str,
+    blind_writes: float | None,
+    deletes: float,
+    seed: int,
+    timeout: float,
+    output: str | None,
+    keep: bool,
+) -> int:
+    row = workload_named(workload)
+    _refuse_what_it_cannot(adapter, row, deletes)
+    offer = offer_named(database, isolation) if isolation else database.offers()[-1]
+    asked = list(dict.fromkeys(level_named(name) for name in levels)) or [offer.claims]
+    settings = Settings(row, keys, operations, distribution, blind_writes, deletes, seed)
+    settings.plans(0)
+    if transactions is None and seconds is None:
+        transactions = _TRANSACTIONS_MAX if until_violation else _TRANSACTIONS
+    directory = Path(output) if output else _new_directory(adapter, offer)
+    table = Table(f"isolde_{secrets.token_hex(6)}", row.kind, keys)
+    job = Job(
+        database=database,
+        table=table,
+        offer=offer,
+        settings=settings,
+        sessions=sessions,
+        directory=directory,
+        meta=_meta(database, shown_url, offer, settings, sessions),
+        transactions=transactions,
+        seconds=seconds,
+        timeout_s=timeout,
+    )
+    database.create(table)
+    try:
+        outcome, checked = _record(job, asked, until_violation)
+    finally:
+        if not keep:
+            _drop(database, table)
+    history = finish(directory)
+    if outcome.interrupted:
+        click.echo(f"isolde: interrupted; what was recorded is in {history}", err=True)
+        return Exit.INTERRUPTED
+    begun = time.monotonic()
+    columns = read(str(history))
+    everything = decide(columns, [entry.level for entry in LEVELS])
+    report = replace(
+        everything,
+        findings=tuple(finding for level in asked for finding in everything.findings if finding.level is level),
+        frontier=frontier(everything.findings),
+    )
+    facts = RunFacts(
+        database=database.version(),
+        offer=offer,
+        settings=settings,
+        sessions=sessions,
+        outcome=outcome,
+        check_seconds=checked + time.monotonic() - begun,
+        history=history,
+        levels=tuple(asked),
+        table=table.name if keep else None,
+    )
+    if as_json:
+        click.echo(json.dumps(run_document(facts) | document(report), ensure_ascii=False))
+    else:
+        click.echo(render_run(facts))
+        click.echo(render_report(str(history), report, _named(columns, report), paint))
+    if outcome.failure is not None:
+        raise OutsideError(f"the run ended early: {outcome.failure}")
+    verdicts = {finding.verdict for finding in report.findings}
+    serious = (Verdict.VIOLATED, Verdict.UNDECIDED, Verdict.SATISFIED)
+    return _STATUS[next(verdict for verdict in serious if verdict in verdicts)]
+
+
+def _record(job: Job, asked: list[Level], until_violation: bool) -> tuple[Outcome, float]:
+    """Runs the job; also how many seconds were spent on checking meanwhile."""
+    line = ProgressLine()
+    spent = 0.0
+
+    def violated(at: Round) -> bool:
+        nonlocal spent
+        begun = time.monotonic()
+        columns = Columns.from_jsonl(merged(job.directory, at.sizes), str(job.directory))
+        report = decide(columns, asked)
+        spent += time.monotonic() - begun
+        line.checked = at.planned
+        return any(finding.verdict is Verdict.VIOLATED for finding in report.findings)
+
+    watcher = Watcher(line.show, _FIRST_ROUND if until_violation else None, violated)
+    try:
+        outcome = Run(job, watcher).wait()
+    finally:
+        line.clear()
+    return outcome, spent
+
+
+def _refuse_what_it_cannot(adapter: Adapter, workload: Workload, deletes: float) -> None:
+    needs = [*workload.needs, *([Feature.DELETES] if deletes else [])]
+    for feature in needs:
+        ability = adapter.able(feature)
+        if not ability.able:
+            raise UsageError(f"the workload {workload.name} needs {feature}, which {adapter.name} lacks: {ability.how}")
+
+
+def _new_directory(adapter: Adapter, offer: Offer) -> Path:
+    moment = datetime.now().strftime("%Y%m%d-%H%M%S")
+    return Path(_RUNS) / f"{adapter.name}-{offer.name}-{moment}-{secrets.token_hex(2)}"
+
+
+def _meta(database: Database, url: str, offer: Offer, settings: Settings, sessions: int) -> dict[str, Any]:
+    return {
+        "database": database.version(),
+        "url": url,
+        "isolation": offer.called,
+        "claims": offer.claims.value,
+        "workload": settings.workload.name,
+        "sessions": sessions,
+        "keys": settings.keys,
+        "distribution": settings.distribution,
+        "deletes": settings.deletes,
+        "seed": settings.seed,
+    }
+
+
+def _drop(database: Database, table: Table) -> None:
+    """Removes the table; a database that is gone keeps it, and that is said."""
+    try:
+        database.drop(table)
+    except IsoldeError as error:
+        click.echo(f"isolde: the table {table.name} could not be dropped: {error}", err=True)
+
+
+def _named(columns: Columns, report: Report) -> dict[TxnId, Transaction]:
+    """The transactions that the anomalies name."""
+    positions = {p for finding in report.findings for anomaly in finding.anomalies for p in anomaly.positions}
+    return {t.id: t for t in decode(columns, sorted(positions)).transactions} if positions else {}

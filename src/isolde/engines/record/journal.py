@@ -1,0 +1,37 @@
+"""One session's file: a line a transaction, which grows while the transaction runs.
+
+Everything is handed to the operating system at once, so that nothing observed is lost when this process is killed.
+A line that breaks off belongs to a transaction of unknown outcome (``isolde.formats.recording`` reads it so).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from isolde.errors import InputError
+
+
+class Journal:
+    """Appends to one file; each ``put`` ends after a whole operation."""
+
+    __slots__ = ("_fd", "path")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+
+    def put(self, chunk: bytes) -> None:
+        """Writes the bytes to the file; ``InputError`` if the disk does not take them."""
+        try:
+            done = os.write(self._fd, chunk)
+            while done < len(chunk):
+                done += os.write(self._fd, chunk[done:])
+        except OSError as error:
+            raise InputError(f"{self.path}: {error.strerror}; what was written so far can be checked") from None
+
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        os.close(self._fd)

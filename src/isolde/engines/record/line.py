@@ -1,0 +1,40 @@
+"""The line of one transaction, written while it runs."""
+
+from __future__ import annotations
+
+import time
+
+from isolde.engines.record.journal import Journal
+
+
+class Line:
+    """What is answered is gathered; what is about to be sent and could be seen by others is written down first."""
+
+    __slots__ = ("_comma", "_journal", "_parts")
+
+    def __init__(self, journal: Journal, session: int) -> None:
+        self._journal = journal
+        self._parts = [b'{"session":%d,"start":%d,"ops":[' % (session, time.monotonic_ns())]
+        self._comma = b""
+
+    def answered(self, operation: bytes) -> None:
+        """An operation that is over."""
+        self._parts += (self._comma, operation)
+        self._comma = b","
+
+    def intend(self, operation: bytes) -> None:
+        """An operation, or its beginning, that is sent next."""
+        self.answered(operation)
+        self._flush()
+
+    def completed(self, rest: bytes) -> None:
+        """The rest of an operation that was begun."""
+        self._parts.append(rest)
+
+    def end(self, status: bytes) -> None:
+        self._parts.append(b'],"status":"%b","end":%d}\n' % (status, time.monotonic_ns()))
+        self._flush()
+
+    def _flush(self) -> None:
+        self._journal.put(b"".join(self._parts))
+        self._parts.clear()

@@ -1,0 +1,247 @@
+"""One run: sessions as threads, until a bound is reached, something fails, or somebody stops it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from isolde.databases import Database, Kind, Offer, Table
+from isolde.engines.record.gate import Gate
+from isolde.engines.record.journal import Journal
+from isolde.engines.record.session import Lists, Session, Tally
+from isolde.errors import InputError, IsoldeError
+from isolde.formats.recording import HEADER, HISTORY, SESSIONS, merged
+from isolde.workloads import Settings
+
+_POLL_S = 0.1
+# How long a stop waits for transactions in flight before their connections are broken off.
+_GRACE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is run, and where it is recorded.
+
+    ``transactions`` counts planned ones (retries come on top); ``timeout_s`` bounds one transaction; ``patience_s`` is how
+    long a session tries to reach the database again.
+    """
+
+    database: Database
+    table: Table
+    offer: Offer
+    settings: Settings
+    sessions: int
+    directory: Path
+    meta: Mapping[str, Any]
+    transactions: int | None = None
+    seconds: float | None = None
+    timeout_s: float = 10.0
+    patience_s: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is."""
+
+    tally: Tally
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A point at which no transaction was in flight: how much of each session's file lies before it."""
+
+    planned: int
+    sizes: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Watcher:
+    """Who looks on, on the caller's thread, while sessions go on.
+
+    ``progress`` is called now and then. If there is a ``first_round``, sessions meet after so many transactions, and then each
+    time that there are twice as many; ``quiet`` is called after each round, and ``True`` ends the run.
+    """
+
+    progress: Callable[[Progress], None] = lambda _: None
+    first_round: int | None = None
+    quiet: Callable[[Round], bool] = lambda _: False
+
+
+@dataclass(slots=True)
+class Outcome:
+    """A run that is over; ``failure`` is what ended it early."""
+
+    tally: Tally
+    seconds: float
+    failure: IsoldeError | None = None
+    interrupted: bool = False
+
+
+@dataclass(slots=True)
+class _Shared:
+    stop: threading.Event = field(default_factory=threading.Event)
+    failures: list[BaseException] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
+
+
+class Run:
+    """A run that has begun. ``wait`` sees it to its end."""
+
+    def __init__(self, job: Job, watcher: Watcher) -> None:
+        self._job, self._watcher = job, watcher
+        self._shared = _Shared()
+        _prepare(job)
+        lists = Lists(job.settings.keys) if job.table.kind is Kind.LISTS else None
+        folder = job.directory / SESSIONS
+        self._journals = [Journal(folder / f"{number}.jsonl") for number in range(job.sessions)]
+        self._sessions = [
+            Session(
+                number=number,
+                sessions=job.sessions,
+                database=job.database,
+                table=job.table,
+                offer=job.offer,
+                journal=journal,
+                lists=lists,
+                believes=job.settings.workload.name == "cas",
+                patience_s=job.patience_s,
+                stop=self._shared.stop,
+                seed=job.settings.seed,
+            )
+            for number, journal in enumerate(self._journals)
+        ]
+        self._gate = Gate(job.sessions, self._note_round)
+        plans = [job.settings.plans(number) for number in range(job.sessions)]
+        self._begun = time.monotonic()
+        self._threads = [
+            threading.Thread(target=self._work, args=(session, plans[number], number), daemon=True)
+            for number, session in enumerate(self._sessions)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def wait(self) -> Outcome:
+        """Until all sessions are done. Ctrl-C ends the run in good order; what was observed is on disk."""
+        interrupted = False
+        try:
+            while self._alive():
+                self._look_after()
+                if self._shared.rounds and self._watcher.quiet(self._shared.rounds.pop(0)):
+                    break
+        except KeyboardInterrupt:
+            interrupted = True
+        self._end()
+        for journal in self._journals:
+            journal.close()
+        seconds = time.monotonic() - self._begun
+        for failure in self._shared.failures:
+            if not isinstance(failure, IsoldeError):
+                raise failure
+            return Outcome(self._tally(), seconds, failure, interrupted)
+        return Outcome(self._tally(), seconds, None, interrupted)
+
+    def _work(self, session: Session, plans: Any, number: int) -> None:
+        """A session's thread."""
+        job, stop = self._job, self._shared.stop
+        quota = _share(job.transactions, job.sessions, number)
+        deadline = None if job.seconds is None else self._begun + job.seconds
+        meet = _share(self._watcher.first_round, job.sessions, number)
+        done = 0
+        try:
+            while not stop.is_set() and (quota is None or done < quota):
+                if deadline is not None and time.monotonic() > deadline:
+                    break
+                session.step(plans.next())
+                done += 1
+                if meet is not None and done >= max(1, meet):
+                    self._gate.arrive()
+                    meet *= 2
+        except BaseException as error:
+            self._shared.failures.append(error)
+            stop.set()
+        finally:
+            self._gate.leave()
+            session.close()
+
+    def _note_round(self) -> None:
+        sizes = {journal.path.name: journal.size() for journal in self._journals}
+        self._shared.rounds.append(Round(self._tally().planned, sizes))
+
+    def _alive(self) -> bool:
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(_POLL_S)
+                return True
+        return False
+
+    def _look_after(self) -> None:
+        """Tells how far it is, and frees sessions whose statement does not return."""
+        now = time.monotonic()
+        self._watcher.progress(Progress(self._tally(), now - self._begun))
+        for session in self._sessions:
+            since, connection = session.busy_since, session.connection
+            if since is not None and connection is not None and now - since > self._job.timeout_s:
+                connection.abandon()
+
+    def _end(self) -> None:
+        self._shared.stop.set()
+        deadline = time.monotonic() + _GRACE_S
+        while self._alive():
+            self._look_after()
+            if time.monotonic() > deadline:
+                for session in self._sessions:
+                    connection = session.connection
+                    if connection is not None:
+                        connection.abandon()
+                deadline = time.monotonic() + _GRACE_S
+
+    def _tally(self) -> Tally:
+        total = Tally()
+        for session in self._sessions:
+            total.add(session.tally)
+        return total
+
+
+def _share(total: int | None, sessions: int, number: int) -> int | None:
+    """A session's part of a total, so that the parts add up."""
+    return None if total is None else (total + sessions - 1 - number) // sessions
+
+
+def _prepare(job: Job) -> None:
+    """The directory with its header; one that is there already is not touched."""
+    # A list that was never written is empty, which is what an absent key means to a reader of lists.
+    keys = range(job.settings.keys) if job.table.kind is Kind.REGISTERS else ()
+    header = {
+        "isolde": "history",
+        "version": 1,
+        "initial": [[key, 0] for key in keys],
+        "meta": dict(job.meta),
+    }
+    try:
+        (job.directory / SESSIONS).mkdir(parents=True)
+        (job.directory / HEADER).write_text(json.dumps(header) + "\n")
+    except OSError as error:
+        raise InputError(f"{error.filename}: {error.strerror}; choose another place with --output") from None
+
+
+def finish(directory: Path) -> Path:
+    """Puts the sessions' files together into one history, and removes them."""
+    history = directory / HISTORY
+    partial = history.with_suffix(".partial")
+    try:
+        partial.write_bytes(merged(directory))
+        partial.replace(history)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise InputError(
+            f"{history}: {error.strerror}; the sessions' files are kept: isolde check {directory}"
+        ) from None
+    shutil.rmtree(directory / SESSIONS)
+    return history

@@ -1,0 +1,78 @@
+"""What ``isolde run`` leaves on disk: a directory that is a history at any moment, also when the run was killed.
+
+DIRECTORY/run.json            the history's header
+DIRECTORY/sessions/N.jsonl    the transactions of one session; the last line may be unfinished
+DIRECTORY/history.jsonl       everything in one file, once the run is over; then the sessions' files are gone
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from isolde.errors import InputError
+
+HEADER = "run.json"
+SESSIONS = "sessions"
+HISTORY = "history.jsonl"
+
+# How a line that breaks off is completed: after a whole operation, and inside a compare-and-set whose answer never came
+# (if it took effect, it was applied).
+_ENDINGS = (b'],"status":"unknown"}', b',true]],"status":"unknown"}')
+_STATUS = b'],"status":'
+_START = b'"start":'
+
+
+def is_recording(path: str) -> bool:
+    """Whether a path is the directory of a run."""
+    try:
+        return (Path(path) / HEADER).is_file()
+    except OSError:
+        return False
+
+
+def merged(directory: Path, sizes: Mapping[str, int] | None = None) -> bytes:
+    """The run as JSON Lines, transactions by their start; of each session's file no more than ``sizes`` says."""
+    try:
+        header = (directory / HEADER).read_bytes().strip()
+        finished = directory / HISTORY
+        if sizes is None and finished.is_file():
+            return finished.read_bytes()
+        lines = [line for path in sorted((directory / SESSIONS).iterdir()) for line in _lines(path, sizes)]
+    except OSError as error:
+        raise InputError(f"{error.filename}: {error.strerror}") from None
+    lines.sort(key=_start)
+    return b"\n".join([header, *lines]) + b"\n"
+
+
+def _lines(path: Path, sizes: Mapping[str, int] | None) -> list[bytes]:
+    content = path.read_bytes()
+    if sizes is not None:
+        content = content[: sizes.get(path.name, 0)]
+    *whole, rest = content.split(b"\n")
+    if rest:
+        completed = _completed(rest)
+        if completed is not None:
+            whole.append(completed)
+    return whole
+
+
+def _completed(line: bytes) -> bytes | None:
+    """A line that breaks off, with an unknown outcome; ``None`` if it holds nothing that could have been sent."""
+    line = line.partition(_STATUS)[0]
+    for ending in _ENDINGS:
+        candidate = line + ending
+        try:
+            json.loads(candidate)
+        except ValueError:
+            continue
+        return candidate
+    # The disk took a part of what was written last: operations up to there were sent, the torn one was not.
+    cut = line.rfind(b",[")
+    return _completed(line[:cut]) if cut > 0 else None
+
+
+def _start(line: bytes) -> int:
+    at = line.index(_START) + len(_START)
+    return int(line[at : line.index(b",", at)])

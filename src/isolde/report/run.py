@@ -1,0 +1,90 @@
+"""What a run was, before its verdict: for a terminal and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from isolde.databases import Offer
+from isolde.engines.record import Outcome
+from isolde.levels import Level, row
+from isolde.workloads import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """A run that is over; ``table`` is the one that was left in the database."""
+
+    database: str
+    offer: Offer
+    settings: Settings
+    sessions: int
+    outcome: Outcome
+    check_seconds: float
+    history: Path
+    levels: tuple[Level, ...]
+    table: str | None = None
+
+    @property
+    def again(self) -> str:
+        """The command that checks the history again."""
+        levels = " ".join(f"--level {row(level).short or level.value}" for level in self.levels)
+        return f"isolde check {levels} {self.history}"
+
+
+def render_run(facts: RunFacts) -> str:
+    """The head of the report: what ran where, how it went, where it is."""
+    tally, settings = facts.outcome.tally, facts.settings
+    ended = tally.committed + tally.aborted + tally.unknown
+    note = f" ({facts.offer.note})" if facts.offer.note else ""
+    lines = [
+        f"{facts.database} at {facts.offer.called}, which claims {facts.offer.claims.value}{note}",
+        f"  workload   {settings.workload.name}: {facts.sessions} sessions, {settings.keys:,} keys, {settings.distribution}"
+        + (f", {settings.deletes:.0%} of the writes are deletes" if settings.deletes else "")
+        + f", seed {settings.seed}",
+        f"  ran        {facts.outcome.seconds:.1f} s, {_rate(ended, facts.outcome.seconds):,.0f} transactions a second:"
+        f" {tally.committed:,} committed, {tally.aborted:,} aborted ({_share(tally.aborted, ended):.1%}),"
+        f" {tally.unknown:,} unknown",
+        f"  checked    in {facts.check_seconds:.2f} s, at every level",
+        f"  again      {facts.again}",
+    ]
+    if tally.reconnected:
+        lines.insert(
+            3, f"  lost       {tally.reconnected:,} connections; each one that followed is a session of its own"
+        )
+    if facts.table is not None:
+        lines.append(f"  kept       the table {facts.table}")
+    return "\n".join(lines)
+
+
+def run_document(facts: RunFacts) -> dict[str, Any]:
+    """What ``isolde run --json`` says beside the verdicts."""
+    tally, settings = facts.outcome.tally, facts.settings
+    return {
+        "run": {
+            "database": facts.database,
+            "isolation": facts.offer.called,
+            "claims": facts.offer.claims.value,
+            "workload": settings.workload.name,
+            "sessions": facts.sessions,
+            "keys": settings.keys,
+            "seed": settings.seed,
+            "seconds": round(facts.outcome.seconds, 6),
+            "check_seconds": round(facts.check_seconds, 6),
+            "committed": tally.committed,
+            "aborted": tally.aborted,
+            "unknown": tally.unknown,
+            "reconnected": tally.reconnected,
+            "history": str(facts.history),
+            "check": facts.again,
+        }
+    }
+
+
+def _rate(count: int, seconds: float) -> float:
+    return count / seconds if seconds > 0 else 0.0
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
