@@ -15,6 +15,7 @@ import click
 
 from isolde._core import Columns
 from isolde.cli.main import Exit, paint
+from isolde.cli.matrix import matrix
 from isolde.cli.progress import ProgressLine
 from isolde.databases import Adapter, Database, Feature, Offer, Table, offer_named, open_database, without_password
 from isolde.databases.servers import KINDS, start
@@ -51,6 +52,7 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
 @click.option(
     "--until-violation", is_flag=True, help="Check while running, in growing rounds, and stop at a violation."
 )
+@click.option("--matrix", "as_matrix", is_flag=True, help="Every level and every anomaly of this database, as a table.")
 @click.option("--keys", type=click.IntRange(1), default=100, show_default=True)
 @click.option("--operations", type=click.IntRange(1), help="Operations a transaction. [default: the workload's]")
 @click.option("--distribution", type=click.Choice(DISTRIBUTIONS), default="uniform", show_default=True)
@@ -112,6 +114,7 @@ def _run(
     transactions: int | None,
     seconds: float | None,
     until_violation: bool,
+    as_matrix: bool,
     keys: int,
     operations: int | None,
     distribution: str,
@@ -128,6 +131,8 @@ def _run(
     asked = list(dict.fromkeys(level_named(name) for name in levels)) or [offer.claims]
     settings = Settings(row, keys, operations, distribution, blind_writes, deletes, seed)
     settings.plans(0)
+    if as_matrix:
+        return matrix(adapter, database, settings, sessions, transactions or _TRANSACTIONS, as_json=as_json)
     if transactions is None and seconds is None:
         transactions = _TRANSACTIONS_MAX if until_violation else _TRANSACTIONS
     directory = Path(output) if output else _new_directory(adapter, offer)

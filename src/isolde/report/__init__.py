@@ -1,7 +1,17 @@
 """Findings for people and for programs."""
 
 from isolde.report.document import document
+from isolde.report.matrix import LevelSample, matrix_document, render_matrix
 from isolde.report.run import RunFacts, render_run, run_document
 from isolde.report.terminal import render_report
 
-__all__ = ["RunFacts", "document", "render_report", "render_run", "run_document"]
+__all__ = [
+    "LevelSample",
+    "RunFacts",
+    "document",
+    "matrix_document",
+    "render_matrix",
+    "render_report",
+    "render_run",
+    "run_document",
+]

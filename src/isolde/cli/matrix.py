@@ -1,0 +1,84 @@
+"""``isolde run --matrix``: every level of a database, every anomaly, by schedules and by chance."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from isolde._core import Columns
+from isolde.cli.main import Exit, paint
+from isolde.databases import Adapter, Database, Offer, Table
+from isolde.engines.check import check as decide
+from isolde.engines.check import frontier
+from isolde.engines.matrix import Cell, Tried, play_all
+from isolde.engines.record import Job, Run, Watcher
+from isolde.findings import Verdict
+from isolde.formats import merged
+from isolde.levels import LEVELS, implies
+from isolde.report import LevelSample, matrix_document, render_matrix
+from isolde.workloads import Settings
+
+
+def matrix(
+    adapter: Adapter, database: Database, settings: Settings, sessions: int, transactions: int, *, as_json: bool
+) -> int:
+    """Measures and prints the table; the status is 1 if a level allowed what it claims to forbid."""
+    line = _Line()
+    tried = play_all(adapter, database, line.show)
+    samples = []
+    for offer in database.offers():
+        line.say(f"{offer.name}: {transactions:,} transactions at random")
+        samples.append(_sample(database, offer, settings, sessions, transactions))
+    line.clear()
+    broken = any(result.cell is Cell.BROKEN for result in tried)
+    for sample in samples:
+        broken |= any(implies(sample.offer.claims, entry.level) for entry in sample.frontier.weakest_violated)
+    if as_json:
+        click.echo(json.dumps(matrix_document(database.version(), tried, samples), ensure_ascii=False))
+    else:
+        click.echo(render_matrix(database.version(), tried, samples, paint))
+    return Exit.VIOLATED if broken else Exit.HOLDS
+
+
+def _sample(database: Database, offer: Offer, settings: Settings, sessions: int, transactions: int) -> LevelSample:
+    """What a run at random shows. Its history is not kept: 'isolde run' records one."""
+    table = Table(f"isolde_{secrets.token_hex(6)}", settings.workload.kind, settings.keys)
+    with tempfile.TemporaryDirectory(prefix="isolde-matrix-") as temporary:
+        directory = Path(temporary) / "run"
+        database.create(table)
+        try:
+            job = Job(database, table, offer, settings, sessions, directory, {}, transactions)
+            outcome = Run(job, Watcher()).wait()
+        finally:
+            database.drop(table)
+        if outcome.failure is not None:
+            raise outcome.failure
+        if outcome.interrupted:
+            raise KeyboardInterrupt
+        columns = Columns.from_jsonl(merged(directory), str(directory))
+    report = decide(columns, [entry.level for entry in LEVELS], every=True)
+    names = [a.name for f in report.findings if f.verdict is Verdict.VIOLATED for a in f.anomalies]
+    return LevelSample(offer, report.size.transactions, frontier(report.findings), tuple(dict.fromkeys(names)))
+
+
+class _Line:
+    """What is tried now, on a terminal."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def show(self, tried: Tried) -> None:
+        self.say(f"{tried.offer.name}: {tried.schedule.anomaly}: {tried.cell}")
+
+    def say(self, text: str) -> None:
+        if self._shown:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        self.say("")

@@ -1,0 +1,155 @@
+"""Plays schedules on a real database."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, cast
+
+from isolde.databases import Adapter, Connection, Database, Feature, Kind, Offer, SqlConnection, Table
+from isolde.databases.stepper import End, Step, Stepper
+from isolde.engines.matrix.schedules import FIRST, SCHEDULES, Played, Schedule
+from isolde.errors import Aborted, IsoldeError
+from isolde.levels import implies
+
+_STEP = re.compile(r"(\w+):(?:(commit|abort)|([rwi])(\d+)(?:=(\d+))?|([qx])\[([^]]*)\])")
+_TRIES = 20
+
+
+class Cell(StrEnum):
+    """What became of an anomaly at a level."""
+
+    SEEN = "seen"
+    """It happened, and the level does not forbid it."""
+    BROKEN = "broken"
+    """It happened, and the level claims that it cannot."""
+    PREVENTED = "prevented"
+    UNTRIED = "untried"
+    """The database cannot do what the schedule asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One schedule at one level; ``why`` says what prevented it, or why it was not tried."""
+
+    schedule: Schedule
+    offer: Offer
+    cell: Cell
+    why: str = ""
+
+
+def play_all(adapter: Adapter, database: Database, told: Callable[[Tried], None]) -> list[Tried]:
+    """Every schedule at every level that the database offers; ``told`` is called after each."""
+    results = []
+    for offer in database.offers():
+        for schedule in SCHEDULES:
+            result = _try(adapter, database, offer, schedule)
+            told(result)
+            results.append(result)
+    return results
+
+
+def _try(adapter: Adapter, database: Database, offer: Offer, schedule: Schedule) -> Tried:
+    needs = (Feature.SQL, Feature.PREDICATES) if schedule.predicates else (Feature.TRANSACTIONS,)
+    for feature in needs:
+        ability = adapter.able(feature)
+        if not ability.able:
+            return Tried(schedule, offer, Cell.UNTRIED, ability.how)
+    played, why = play(database, offer, schedule)
+    if not schedule.seen(played):
+        return Tried(schedule, offer, Cell.PREVENTED, why)
+    forbidden = implies(offer.claims, schedule.ruled_out_from)
+    return Tried(schedule, offer, Cell.BROKEN if forbidden else Cell.SEEN)
+
+
+def play(database: Database, offer: Offer, schedule: Schedule) -> tuple[Played, str]:
+    """Plays one schedule on a table of its own; also why sessions were aborted, if any were."""
+    with _table(database) as table:
+        _transact(database, table, [_operation("w", key, str(value)) for key, value in FIRST.items()])
+        stepper = Stepper(lambda: database.connect(table), offer)
+        steps: list[tuple[str, Step]] = []
+        try:
+            for name, step in _steps(schedule, table, stepper):
+                steps.append((name, step))
+            stepper.settle()
+        finally:
+            stepper.close()
+        sessions = stepper.sessions
+        keys = sorted({*FIRST, *_inserted(schedule)})
+        final = _transact(database, table, [_operation("r", key, None) for key in keys])
+    answers: dict[str, list[Any]] = {name: [] for name in sessions}
+    for name, step in steps:
+        if step.result is not None:
+            answers[name].append(step.result)
+    played = Played(
+        answers,
+        frozenset(name for name, session in sessions.items() if session.end is End.COMMITTED),
+        dict(zip(keys, final, strict=True)),
+    )
+    return played, "; ".join(f"{name}: {session.reason}" for name, session in sessions.items() if session.reason)
+
+
+def _steps(schedule: Schedule, table: Table, stepper: Stepper) -> Iterator[tuple[str, Step]]:
+    for match in _STEP.finditer(schedule.steps):
+        name, ending, kind, key, value, sql_kind, text = match.groups()
+        if ending == "commit":
+            yield name, stepper.commit(name)
+        elif ending == "abort":
+            yield name, stepper.roll_back(name)
+        elif sql_kind is not None:
+            yield name, stepper.do(name, _sql(sql_kind, text, table))
+        else:
+            yield name, stepper.do(name, _operation(kind, int(key), value))
+
+
+def _operation(kind: str, key: int, value: str | None) -> Callable[[Connection], Any]:
+    if kind == "r":
+        return lambda connection: json.loads(connection.read(key))
+    written = int(value or 0)
+    if kind == "i":
+        return lambda connection: connection.insert(key, written)
+    return lambda connection: connection.write(key, written)
+
+
+def _sql(kind: str, text: str, table: Table) -> Callable[[Connection], Any]:
+    if kind == "q":
+        statement = f"SELECT k, v FROM {table.name} WHERE {text} ORDER BY k"
+        return lambda connection: [tuple(row) for row in cast(SqlConnection, connection).execute(statement).rows or []]
+    changed = text.format(t=table.name)
+    return lambda connection: cast(SqlConnection, connection).execute(changed).count
+
+
+def _inserted(schedule: Schedule) -> set[int]:
+    return {int(match[4]) for match in _STEP.finditer(schedule.steps) if match[3] == "i"}
+
+
+@contextmanager
+def _table(database: Database) -> Iterator[Table]:
+    table = Table(f"isolde_{secrets.token_hex(6)}", Kind.REGISTERS, len(FIRST))
+    database.create(table)
+    try:
+        yield table
+    finally:
+        database.drop(table)
+
+
+def _transact(database: Database, table: Table, actions: list[Callable[[Connection], Any]]) -> list[Any]:
+    """A transaction of our own at the strongest level, with nobody else there."""
+    connection = database.connect(table)
+    try:
+        for _ in range(_TRIES):
+            try:
+                connection.begin(database.offers()[-1])
+                results = [action(connection) for action in actions]
+                connection.commit()
+                return results
+            except Aborted:
+                connection.rollback()
+        raise IsoldeError(f"the database aborted a transaction on {table.name} {_TRIES} times with nobody else there")
+    finally:
+        connection.close()
