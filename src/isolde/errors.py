@@ -49,6 +49,47 @@ class MalformedNotation(InputError):
         return f"{self.file}:{self.line}: column {self.column} has {self.found}; expected {self.expected}"
 
 
+@dataclass(eq=False)
+class MalformedProgram(InputError):
+    """A text is no SQL, or no procedure; ``place`` is source, line and column."""
+
+    place: str
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.found}; expected {self.expected}"
+
+
+@dataclass(eq=False)
+class OutsideFragment(InputError):
+    """A program means something that Isolde's language cannot say: refused by name, never approximated."""
+
+    place: str
+    what: str
+    instead: str = ""
+
+    def __str__(self) -> str:
+        hint = f"; {self.instead}" if self.instead else ""
+        return f"{self.place}: {self.what} is outside of the transaction language{hint}"
+
+
+@dataclass(eq=False)
+class ExecutionError(IsoldeError):
+    """A statement of a program cannot be executed as it stands: a key is taken, a number too large, a divisor zero.
+
+    ``kind`` is one word for programs (``unique``, ``not-null``, ``foreign-key``, ``check``, ``division-by-zero``, ``out-of-range``,
+    ``conversion``, ``cardinality``, ``name``, ``type``).
+    """
+
+    kind: str
+    reason: str
+    place: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}" if self.place else self.reason
+
+
 class OutsideError(IsoldeError):
     """A database or another outside part failed; the text says which, why, and what to do."""
 
