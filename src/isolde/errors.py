@@ -78,8 +78,8 @@ class OutsideFragment(InputError):
 class ExecutionError(IsoldeError):
     """A statement of a program cannot be executed as it stands: a key is taken, a number too large, a divisor zero.
 
-    ``kind`` is one word for programs (``unique``, ``not-null``, ``foreign-key``, ``check``, ``division-by-zero``, ``out-of-range``,
-    ``conversion``, ``cardinality``, ``name``, ``type``).
+    ``kind`` is one word for programs: ``unique``, ``not-null``, ``foreign-key``, ``check``, ``division-by-zero``,
+    ``out-of-range``, ``conversion``, ``cardinality``, ``name``, ``type``.
     """
 
     kind: str
