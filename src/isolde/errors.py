@@ -80,9 +80,14 @@ class Aborted(OutsideError):
 
 @dataclass(eq=False)
 class ConnectionLost(OutsideError):
-    """A connection broke or did not answer in time; what was asked last may or may not have happened."""
+    """A connection broke or did not answer in time; what was asked last may or may not have happened.
+
+    At ``commit`` the outcome is unknown in any case. Elsewhere it is "not committed", unless ``maybe_applied`` says
+    that what was asked takes effect at once: then it is unknown there too.
+    """
 
     reason: str
+    maybe_applied: bool = False
 
     def __str__(self) -> str:
         return f"the connection to the database was lost: {self.reason}"

@@ -91,9 +91,9 @@ class Connection(Protocol):
     """One session's connection. Used by one thread at a time; ``cancel`` and ``abandon`` by any.
 
     Every method may raise ``Aborted`` (the database ended the transaction; the connection is clean again after
-    ``rollback``), ``ConnectionLost`` (nothing more can be asked; at ``commit`` the outcome is unknown) or
-    ``StatementFailed`` (the statement itself is wrong). A transaction that raised is over: the caller calls
-    ``rollback`` and nothing else, unless the connection is lost.
+    ``rollback``), ``ConnectionLost`` (nothing more can be asked; at ``commit``, and where the error says
+    ``maybe_applied``, the outcome is unknown) or ``StatementFailed`` (the statement itself is wrong). A transaction
+    that raised is over: the caller calls ``rollback`` and nothing else, unless the connection is lost.
     """
 
     def begin(self, offer: Offer) -> None:
