@@ -11,10 +11,12 @@ change that is not kept, so it has to be alone in its transaction, and a loss wh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from isolde.databases.contract import Offer, Swap, answer
-from isolde.errors import Aborted, ConnectionLost, StatementFailed
+from isolde.errors import Aborted, ConnectionLost, OutsideError, StatementFailed
 from isolde.levels import Level
 
 
@@ -39,6 +41,7 @@ class BufferedConnection(ABC):
         self._changes: dict[int, Change] = {}
         self._operations = 0
         self._swap: Swap | None = None
+        self._failed: OutsideError | None = None
 
     @abstractmethod
     def _look(self, key: int) -> bytes:
@@ -51,6 +54,10 @@ class BufferedConnection(ABC):
     @abstractmethod
     def _expect_absent(self, key: int) -> None:
         """``Aborted``, now or at the commit, if the key is there."""
+
+    @abstractmethod
+    def _expect_append(self, key: int) -> None:
+        """Whatever has to be known of a list before elements are added to it."""
 
     @abstractmethod
     def _swap_at_once(self, key: int, expected: int, new: int) -> Swap:
@@ -70,73 +77,86 @@ class BufferedConnection(ABC):
         self._offer = offer
 
     def read(self, key: int) -> bytes:
-        self._count("read")
-        change = self._changes.get(key, _UNCHANGED)
-        if not self._lists:
-            return answer(change.value) if change.replaces else self._look(key)
-        return _longer(b"[]" if change.replaces else self._look(key), change.elements)
+        with self._operation("read"):
+            change = self._changes.get(key, _UNCHANGED)
+            if not self._lists:
+                return answer(change.value) if change.replaces else self._look(key)
+            return _longer(b"[]" if change.replaces else self._look(key), change.elements)
 
     def write(self, key: int, value: int) -> None:
-        self._count("write")
-        self._changes[key] = Change(replaces=True, value=value)
+        with self._operation("write"):
+            self._changes[key] = Change(replaces=True, value=value)
 
     def insert(self, key: int, value: int) -> None:
-        self._count("insert")
-        change = self._changes.get(key)
-        if change is None:
-            self._expect_absent(key)
-        elif change.value is not None or change.elements:
-            raise Aborted(f"the key {key} is there: the transaction wrote it")
-        self._changes[key] = Change(replaces=True, value=value)
+        with self._operation("insert"):
+            change = self._changes.get(key)
+            if change is None:
+                self._expect_absent(key)
+            elif change.value is not None or change.elements:
+                raise Aborted(f"the key {key} is there: the transaction wrote it")
+            self._changes[key] = Change(replaces=True, value=value)
 
     def delete(self, key: int) -> None:
-        self._count("delete")
-        self._changes[key] = Change(replaces=True)
+        with self._operation("delete"):
+            self._changes[key] = Change(replaces=True)
 
     def append(self, key: int, element: int) -> None:
-        self._count("append")
-        change = self._changes.get(key, _UNCHANGED)
-        self._changes[key] = replace(change, elements=(*change.elements, element))
+        with self._operation("append"):
+            self._expect_append(key)
+            change = self._changes.get(key, _UNCHANGED)
+            self._changes[key] = replace(change, elements=(*change.elements, element))
 
     def compare_and_set(self, key: int, expected: int, new: int) -> Swap:
-        self._count("compare-and-set")
-        if self._offer is not None and self._offer.claims is Level.LINEARIZABLE:
-            if self._operations > 1:
-                raise self._not_alone("compare-and-set")
-            self._swap = self._swap_at_once(key, expected, new)
-            return self._swap
-        change = self._changes.get(key)
-        current = self._look_to_change(key) if change is None else answer(change.value)
-        if current != answer(expected):
-            return Swap(applied=False, current=current)
-        self._changes[key] = Change(replaces=True, value=new)
-        return Swap(applied=True)
+        with self._operation("compare-and-set"):
+            if self._offer is not None and self._offer.claims is Level.LINEARIZABLE:
+                if self._operations > 1:
+                    raise self._not_alone("compare-and-set")
+                self._swap = self._swap_at_once(key, expected, new)
+                return self._swap
+            change = self._changes.get(key)
+            current = self._look_to_change(key) if change is None else answer(change.value)
+            if current != answer(expected):
+                return Swap(applied=False, current=current)
+            self._changes[key] = Change(replaces=True, value=new)
+            return Swap(applied=True)
 
     def commit(self) -> None:
         if self._offer is None:
             raise StatementFailed("commit", "no transaction is open")
+        if self._failed is not None:
+            self.rollback()
+            raise Aborted("an operation of the transaction failed before")
         try:
             self._commit_changes()
         finally:
             self._end()
 
     def rollback(self) -> None:
-        swap = self._swap
+        swap, failed = self._swap, self._failed
         self._end()
+        if isinstance(failed, ConnectionLost):
+            raise failed
         if swap is not None and swap.applied:
             raise ConnectionLost("a compare-and-set that was sent at once cannot be taken back", maybe_applied=True)
         self._forget_looks()
 
     def _end(self) -> None:
-        self._offer, self._swap, self._operations = None, None, 0
+        self._offer, self._swap, self._operations, self._failed = None, None, 0, None
         self._changes = {}
 
-    def _count(self, operation: str) -> None:
+    @contextmanager
+    def _operation(self, name: str) -> Iterator[None]:
+        """What every operation begins with, and the memory of one that failed: its transaction is over."""
         if self._offer is None:
-            raise StatementFailed(operation, "no transaction is open")
-        if self._swap is not None:
-            raise self._not_alone(operation)
-        self._operations += 1
+            raise StatementFailed(name, "no transaction is open")
+        try:
+            if self._swap is not None:
+                raise self._not_alone(name)
+            self._operations += 1
+            yield
+        except OutsideError as error:
+            self._failed = error
+            raise
 
     def _not_alone(self, operation: str) -> StatementFailed:
         level = self._offer.name if self._offer else ""

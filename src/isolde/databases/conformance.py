@@ -187,6 +187,28 @@ def an_insert_of_what_is_there_aborts(subject: Subject) -> None:
         _equal(subject.read(connection, 0), [0], "after a refused insert")
 
 
+def a_commit_after_a_refusal_tells_what_became_of_it(subject: Subject) -> None:
+    """Some databases answer COMMIT with success after a refused statement, and roll back; others go on."""
+    with subject.table() as table, subject.connection(table) as connection:
+        connection.begin(subject.strongest)
+        connection.write(1, 5)
+        try:
+            connection.insert(0, 1)
+        except Aborted:
+            refused = True
+        else:
+            refused = False
+        try:
+            connection.commit()
+        except Aborted:
+            connection.rollback()
+            expected = 0
+        else:
+            expected = 5
+        _equal(refused or expected == 0, True, "whether an insert of a key that is there was refused")
+        _equal(subject.read(connection, 0, 1), [0, expected], "what a commit after a refused statement told")
+
+
 def lists_grow_at_their_end(subject: Subject) -> None:
     with subject.table(Kind.LISTS) as table, subject.connection(table) as connection:
         for element in (3, 1, 2):
@@ -345,6 +367,7 @@ CHECKS = (
     Check(a_rollback_leaves_nothing, (Feature.TRANSACTIONS,)),
     Check(keys_go_and_come_back, (Feature.TRANSACTIONS, Feature.DELETES)),
     Check(an_insert_of_what_is_there_aborts, (Feature.DELETES,)),
+    Check(a_commit_after_a_refusal_tells_what_became_of_it, (Feature.TRANSACTIONS, Feature.DELETES)),
     Check(lists_grow_at_their_end, (Feature.LISTS,)),
     Check(a_swap_compares, (Feature.COMPARE_AND_SET,)),
     Check(every_level_can_be_had),

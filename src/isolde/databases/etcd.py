@@ -206,11 +206,10 @@ class EtcdConnection(BufferedConnection):
             raise Aborted(f"the key {key} is there: the transaction read it")
         self._absent.add(key)
 
-    def append(self, key: int, element: int) -> None:
+    def _expect_append(self, key: int) -> None:
         # etcd knows no lists: the text is read and written back longer, and compared as any read is.
         if key not in self._changes:
             self._look_to_change(key)
-        super().append(key, element)
 
     def _swap_at_once(self, key: int, expected: int, new: int) -> Swap:
         name = _name(self._table, key)

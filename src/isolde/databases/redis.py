@@ -97,6 +97,9 @@ class RedisConnection(BufferedConnection):
         if self._asked(("EXISTS", self._key(key)), watch=key):
             raise Aborted(f"the key {key} is there")
 
+    def _expect_append(self, key: int) -> None:
+        """Redis adds to lists itself."""
+
     def _swap_at_once(self, key: int, expected: int, new: int) -> Swap:
         command: Command = ("EVAL", _SWAP, 1, self._key(key), expected, new)
         try:
