@@ -88,6 +88,11 @@ def test_a_key_that_others_inserted_meanwhile_cannot_be_written(subject: Subject
         assert subject.read(two, 50) == [1]
 
 
+def test_a_delete_that_finds_nothing_is_no_write(subject: Subject) -> None:
+    with subject.table() as table, subject.connection(table) as connection:
+        assert subject.transact(connection, lambda c: c.delete(0), lambda c: c.delete(0)) == [True, False]
+
+
 def test_a_connection_that_was_broken_off_stays_so(subject: Subject) -> None:
     with subject.table() as table, subject.connection(table) as one, subject.connection(table) as two:
         one.begin(subject.strongest)

@@ -93,6 +93,11 @@ def test_a_commit_after_a_failed_statement_is_an_abort(subject: Subject) -> None
         assert subject.read(connection, 0, 1) == [0, 0]
 
 
+def test_a_delete_that_finds_nothing_is_no_write(subject: Subject) -> None:
+    with subject.table() as table, subject.connection(table) as connection:
+        assert subject.transact(connection, lambda c: c.delete(0), lambda c: c.delete(0)) == [True, False]
+
+
 def test_of_two_writers_one_is_told_that_it_aborted(subject: Subject) -> None:
     with subject.table() as table, subject.connection(table) as one, subject.connection(table) as two:
         one.begin(subject.strongest)
@@ -156,6 +161,10 @@ def test_a_driver_that_counts_no_rows_is_asked_by_a_read(monkeypatch: pytest.Mon
     connection.begin(subject.strongest)
     with pytest.raises(StatementFailed, match="does not tell how many rows"):
         connection.compare_and_set(0, 7, 8)
+    connection.rollback()
+    connection.begin(subject.strongest)
+    with pytest.raises(StatementFailed, match="does not tell how many rows"):
+        connection.delete(0)
     connection.rollback()
     connection.close()
 

@@ -310,6 +310,19 @@ def test_an_element_that_others_appended_meanwhile_is_not_lost(server: Server) -
         assert subject.read(two, 0) == [[2, 1]]
 
 
+def test_where_own_elements_stand_is_true_at_every_level(server: Server) -> None:
+    subject = subject_of(server)
+    for offer in subject.database.offers():
+        with subject.table(Kind.LISTS) as table, subject.connection(table) as one, subject.connection(table) as two:
+            one.begin(offer)
+            one.append(0, 1)
+            assert one.read(0) == b"[1]"
+            subject.transact(two, lambda c: c.append(0, 2))
+            with pytest.raises(Aborted):
+                one.commit()
+            one.rollback()
+
+
 def test_deleted_lists_begin_anew(server: Server) -> None:
     subject = subject_of(server)
     with subject.table(Kind.LISTS) as table, subject.connection(table) as connection:
@@ -317,7 +330,7 @@ def test_deleted_lists_begin_anew(server: Server) -> None:
         seen = subject.transact(
             connection, lambda c: c.delete(0), lambda c: c.read(0), lambda c: c.append(0, 2), lambda c: c.read(0)
         )
-        assert seen == [None, b"[]", None, b"[2]"]
+        assert seen == [True, b"[]", None, b"[2]"]
         assert subject.read(connection, 0) == [[2]]
 
 

@@ -81,7 +81,11 @@ class BufferedConnection(ABC):
             change = self._changes.get(key, _UNCHANGED)
             if not self._lists:
                 return answer(change.value) if change.replaces else self._look(key)
-            return _longer(b"[]" if change.replaces else self._look(key), change.elements)
+            if change.replaces:
+                return _longer(b"[]", change.elements)
+            # Where own elements will stand is foretold here, and has to be true at the commit at whatever level.
+            look = self._look_to_change if change.elements else self._look
+            return _longer(look(key), change.elements)
 
     def write(self, key: int, value: int) -> None:
         with self._operation("write"):
@@ -96,9 +100,10 @@ class BufferedConnection(ABC):
                 raise Aborted(f"the key {key} is there: the transaction wrote it")
             self._changes[key] = Change(replaces=True, value=value)
 
-    def delete(self, key: int) -> None:
+    def delete(self, key: int) -> bool:
         with self._operation("delete"):
             self._changes[key] = Change(replaces=True)
+            return True
 
     def append(self, key: int, element: int) -> None:
         with self._operation("append"):

@@ -108,8 +108,13 @@ class Connection(Protocol):
     def insert(self, key: int, value: int) -> None:
         """Adds a key that the caller believes absent; ``Aborted`` if it is there after all."""
 
-    def delete(self, key: int) -> None:
-        """Removes the key; nothing happens if it is absent."""
+    def delete(self, key: int) -> bool:
+        """Removes the key; whether that is a write. It is none where the database looked and found nothing.
+
+        Over a snapshot, a delete that finds nothing conflicts with nobody: another session may insert the key
+        meanwhile, and both commit. Told as a write, that would be a lost update that never happened; it is a read
+        of nothing. A delete that is kept until the commit and removes whatever is there then is a write.
+        """
 
     def append(self, key: int, element: int) -> None:
         """Adds an element to the list's end, in the database; an absent list is an empty one."""

@@ -152,7 +152,7 @@ class DriverConnection(KeyValueConnection):
         count = self._run(text, parameters).count
         if count is not None:
             return count
-        if text == self._texts.swap:
+        if text in (self._texts.swap, self._texts.delete):
             self._failed = True
             raise StatementFailed(text, f"{self._driver.name} does not tell how many rows a statement found")
         if text in (self._texts.update, self._texts.append):
@@ -465,7 +465,7 @@ def _adapter(driver: Driver, database: DriverDatabase) -> Adapter:
             Ability(Feature.TRANSACTIONS, True, "as PEP 249 has them, or by the statements that the caller gives"),
             Ability(Feature.COMPARE_AND_SET, True, "UPDATE … WHERE v = expected, if the driver counts the rows"),
             Ability(Feature.LISTS, True, "text, appended to by the concatenation that is found to work"),
-            Ability(Feature.DELETES, True, "DELETE and INSERT of rows"),
+            Ability(Feature.DELETES, True, "DELETE and INSERT of rows, if the driver counts the rows"),
             Ability(Feature.SQL, True, f"the SQL of the database, by {driver.name}"),
             Ability(Feature.PREDICATES, True, "any WHERE"),
             Ability(Feature.ORDER, False, "PEP 249 has no way to ask for the order of commits"),
