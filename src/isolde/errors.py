@@ -123,7 +123,8 @@ class Aborted(OutsideError):
 class ConnectionLost(OutsideError):
     """A connection broke or did not answer in time; what was asked last may or may not have happened.
 
-    ``maybe_applied``: a database without interactive transactions may have been asked to write before ``commit``.
+    At ``commit`` the outcome is unknown in any case. Elsewhere it is "not committed", unless ``maybe_applied`` says
+    that what was asked takes effect at once: then it is unknown there too.
     """
 
     reason: str

@@ -15,6 +15,7 @@ from isolde.databases.contract import (
     answer,
     list_answer,
 )
+from isolde.databases.pep249 import open_driver
 from isolde.databases.registry import adapter_named, adapters, offer_named, open_database
 from isolde.databases.urls import without_password
 
@@ -36,5 +37,6 @@ __all__ = [
     "list_answer",
     "offer_named",
     "open_database",
+    "open_driver",
     "without_password",
 ]

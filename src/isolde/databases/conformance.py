@@ -165,12 +165,13 @@ def a_rollback_leaves_nothing(subject: Subject) -> None:
 
 def keys_go_and_come_back(subject: Subject) -> None:
     with subject.table() as table, subject.connection(table) as connection:
-        subject.transact(connection, lambda c: c.delete(2), lambda c: c.delete(_KEYS + 3))
+        found, _ = subject.transact(connection, lambda c: c.delete(2), lambda c: c.delete(_KEYS + 3))
+        _equal(found, True, "whether the delete of a key that is there is a write")
         _equal(subject.read(connection, 2), [None], "a deleted key")
         seen = subject.transact(
             connection, lambda c: c.insert(2, 21), _reading(2), lambda c: c.delete(2), _reading(2), _writing(2, 22)
         )
-        _equal([json.loads(raw) for raw in seen if raw is not None], [21, None], "inserted and deleted again")
+        _equal([json.loads(raw) for raw in seen if isinstance(raw, bytes)], [21, None], "inserted and deleted again")
         _equal(subject.read(connection, 2), [22], "written after its deletion")
 
 
@@ -185,6 +186,28 @@ def an_insert_of_what_is_there_aborts(subject: Subject) -> None:
         _fails(insert_twice, Aborted, "an insert of a key that is there")
         connection.rollback()
         _equal(subject.read(connection, 0), [0], "after a refused insert")
+
+
+def a_commit_after_a_refusal_tells_what_became_of_it(subject: Subject) -> None:
+    """Some databases answer COMMIT with success after a refused statement, and roll back; others go on."""
+    with subject.table() as table, subject.connection(table) as connection:
+        connection.begin(subject.strongest)
+        connection.write(1, 5)
+        try:
+            connection.insert(0, 1)
+        except Aborted:
+            refused = True
+        else:
+            refused = False
+        try:
+            connection.commit()
+        except Aborted:
+            connection.rollback()
+            expected = 0
+        else:
+            expected = 5
+        _equal(refused or expected == 0, True, "whether an insert of a key that is there was refused")
+        _equal(subject.read(connection, 0, 1), [0, expected], "what a commit after a refused statement told")
 
 
 def lists_grow_at_their_end(subject: Subject) -> None:
@@ -345,6 +368,7 @@ CHECKS = (
     Check(a_rollback_leaves_nothing, (Feature.TRANSACTIONS,)),
     Check(keys_go_and_come_back, (Feature.TRANSACTIONS, Feature.DELETES)),
     Check(an_insert_of_what_is_there_aborts, (Feature.DELETES,)),
+    Check(a_commit_after_a_refusal_tells_what_became_of_it, (Feature.TRANSACTIONS, Feature.DELETES)),
     Check(lists_grow_at_their_end, (Feature.LISTS,)),
     Check(a_swap_compares, (Feature.COMPARE_AND_SET,)),
     Check(every_level_can_be_had),

@@ -91,9 +91,9 @@ class Connection(Protocol):
     """One session's connection. Used by one thread at a time; ``cancel`` and ``abandon`` by any.
 
     Every method may raise ``Aborted`` (the database ended the transaction; the connection is clean again after
-    ``rollback``), ``ConnectionLost`` (nothing more can be asked; at ``commit`` the outcome is unknown) or
-    ``StatementFailed`` (the statement itself is wrong). A transaction that raised is over: the caller calls
-    ``rollback`` and nothing else, unless the connection is lost.
+    ``rollback``), ``ConnectionLost`` (nothing more can be asked; at ``commit``, and where the error says
+    ``maybe_applied``, the outcome is unknown) or ``StatementFailed`` (the statement itself is wrong). A transaction
+    that raised is over: the caller calls ``rollback`` and nothing else, unless the connection is lost.
     """
 
     def begin(self, offer: Offer) -> None:
@@ -108,8 +108,13 @@ class Connection(Protocol):
     def insert(self, key: int, value: int) -> None:
         """Adds a key that the caller believes absent; ``Aborted`` if it is there after all."""
 
-    def delete(self, key: int) -> None:
-        """Removes the key; nothing happens if it is absent."""
+    def delete(self, key: int) -> bool:
+        """Removes the key; whether that is a write. It is none where the database looked and found nothing.
+
+        Over a snapshot, a delete that finds nothing conflicts with nobody: another session may insert the key
+        meanwhile, and both commit. Told as a write, that would be a lost update that never happened; it is a read
+        of nothing. A delete that is kept until the commit and removes whatever is there then is a write.
+        """
 
     def append(self, key: int, element: int) -> None:
         """Adds an element to the list's end, in the database; an absent list is an empty one."""

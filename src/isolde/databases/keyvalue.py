@@ -89,8 +89,8 @@ class KeyValueConnection(ABC):
     def insert(self, key: int, value: int) -> None:
         self._change(self._texts.insert, (key, value))
 
-    def delete(self, key: int) -> None:
-        self._change(self._texts.delete, (key,))
+    def delete(self, key: int) -> bool:
+        return self._change(self._texts.delete, (key,)) > 0
 
     def append(self, key: int, element: int) -> None:
         if not self._change(self._texts.append, (f",{element}", key)):

@@ -16,7 +16,7 @@ from isolde.levels import Level, level_named
 GROUP = "isolde.databases"
 
 # In the order in which they are listed.
-_OURS = ("sqlite",)
+_OURS = ("sqlite", "duckdb", "etcd", "redis")
 
 
 class _Offering(Protocol):

@@ -16,6 +16,8 @@ __all__ = ["KINDS", "Server", "start"]
 # Kind, module, recipe.
 _RECIPES = {
     "etcd": ("etcd", "Etcd"),
+    "redis": ("redis", "Redis"),
+    "valkey": ("redis", "Valkey"),
 }
 KINDS = tuple(_RECIPES)
 

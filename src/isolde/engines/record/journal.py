@@ -30,6 +30,10 @@ class Journal:
         except OSError as error:
             raise InputError(f"{self.path}: {error.strerror}; what was written so far can be checked") from None
 
+    def cut(self, size: int) -> None:
+        """Takes back what was written beyond ``size``: it was announced, and turned out to be nothing."""
+        os.ftruncate(self._fd, size)
+
     def size(self) -> int:
         return os.fstat(self._fd).st_size
 

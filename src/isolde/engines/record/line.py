@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from isolde.engines.record.journal import Journal
 
@@ -26,6 +27,18 @@ class Line:
         """An operation, or its beginning, that is sent next."""
         self.answered(operation)
         self._flush()
+
+    def intend_if_found(self, operation: bytes) -> Callable[[], None]:
+        """An operation that is sent next and may turn out to be none; what is given takes it back."""
+        self._flush()
+        before, comma = self._journal.size(), self._comma
+        self.intend(operation)
+
+        def take_back() -> None:
+            self._journal.cut(before)
+            self._comma = comma
+
+        return take_back
 
     def completed(self, rest: bytes) -> None:
         """The rest of an operation that was begun."""

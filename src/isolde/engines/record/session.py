@@ -168,8 +168,9 @@ class Session:
                 else:
                     connection.write(key, value)
             elif intent == _DELETE:
-                transaction.intend(b'["w",%d,null]' % key)
-                connection.delete(key)
+                take_back = transaction.intend_if_found(b'["w",%d,null]' % key)
+                if not connection.delete(key):
+                    take_back()
                 seen[key] = b"null"
             else:
                 self._swap(connection, key, transaction)

