@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import pytest
 
 from isolde.databases import Adapter, Database, adapter_named
 from isolde.databases.conformance import CHECKS, Check, Subject, applicable
+from isolde.databases.servers import Running
+from isolde.databases.urls import scheme_of
 
-# Database, and the URL of one that needs no server.
-EMBEDDED = {"sqlite": "sqlite:"}
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A database to test: the URL of one that needs no server, or a kind of server and what is added to its URL."""
+
+    name: str
+    url: str = ""
+    kind: str = ""
+    options: str = ""
 
 
-@pytest.fixture(params=EMBEDDED, scope="module")
-def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
-    adapter: Adapter = adapter_named(request.param)
-    database: Database = adapter.open(EMBEDDED[request.param])
+CASES = (
+    Case("sqlite", url="sqlite:"),
+    Case("postgresql", kind="postgresql"),
+    Case("mariadb", kind="mariadb"),
+    Case("mariadb-snapshots", kind="mariadb", options="?innodb_snapshot_isolation=ON"),
+    # A node may be behind another one's commit, unless it is told to wait.
+    Case("galera", kind="galera", options="?wsrep_sync_wait=15"),
+)
+
+
+@pytest.fixture(params=CASES, ids=lambda case: case.name, scope="module")
+def subject(request: pytest.FixtureRequest, server: Callable[[str], Running]) -> Iterator[Subject]:
+    case: Case = request.param
+    url = case.url or server(case.kind).url + case.options
+    adapter: Adapter = adapter_named(scheme_of(url))
+    database: Database = adapter.open(url)
     yield Subject(adapter, database)
     database.close()
 
