@@ -14,8 +14,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from conftest import Servers
 
+from conftest import Servers
 from isolde.databases import Connection, Database, Kind, Table, offer_named, open_database
 from isolde.databases.servers import KINDS, Running, available, process, start
 from isolde.databases.servers.process import free_port
@@ -212,9 +212,8 @@ def test_a_server_dies_with_us_even_if_we_are_killed(servers: Servers, kind: str
         "time.sleep(60)\n"
     )
     # The directory cannot be removed by somebody who was killed; the test removes its own.
-    child = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(_open_to_all(tmp_path))}
-    )
+    environment = os.environ | {"TMPDIR": str(_open_to_all(tmp_path))}
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment)
     assert child.stdout is not None
     started = [int(word) for word in child.stdout.readline().split()]
     assert started
@@ -271,6 +270,7 @@ def test_an_unknown_kind_or_setting_is_refused() -> None:
         start("galera", nodes=1)
 
 
+@pytest.mark.long
 def test_a_cluster_survives_the_loss_of_a_node(servers: Servers) -> None:
     with servers.private("galera", nodes=3) as cluster, opened(cluster.url + "?wsrep_sync_wait=15") as database:
         write(database, 7)

@@ -38,6 +38,10 @@ _ROWS_MAX = 1000
 _SNAPSHOTS = Offer(
     "repeatable-read", "REPEATABLE READ", Level.SNAPSHOT_ISOLATION, "innodb_snapshot_isolation is on in this server"
 )
+# Only writes are certified, so what a transaction at another node has read protects nothing.
+_CERTIFIED = Offer(
+    "serializable", "SERIALIZABLE", Level.SNAPSHOT_ISOLATION, "Galera promises no more than this between its nodes"
+)
 _OFFERS = (
     Offer("read-uncommitted", "READ UNCOMMITTED", Level.READ_UNCOMMITTED, "reads take no notice of commits"),
     Offer("read-committed", "READ COMMITTED", Level.READ_COMMITTED, "each statement has a snapshot of its own"),
@@ -159,7 +163,9 @@ class MariadbDatabase:
                     flat = [value for row in some for value in row]
                     session.execute(f"INSERT INTO {table.name} (k, v) VALUES {marks}", flat)
             except (Aborted, ConnectionLost, StatementFailed) as error:
-                raise DatabaseUnavailable(f"{self._shown}: cannot make the table {table.name}: {error.reason}") from None
+                raise DatabaseUnavailable(
+                    f"{self._shown}: cannot make the table {table.name}: {error.reason}"
+                ) from None
         self._await_everywhere(table)
 
     def _await_everywhere(self, table: Table) -> None:
@@ -258,9 +264,13 @@ def _version(session: MariadbConnection) -> str:
 
 
 def _offers(session: MariadbConnection) -> tuple[Offer, ...]:
-    if _variable(session, "innodb_snapshot_isolation") != 1:
-        return _OFFERS
-    return tuple(_SNAPSHOTS if offer.name == _SNAPSHOTS.name else offer for offer in _OFFERS)
+    """The levels as this server's settings make them."""
+    changed = {}
+    if _variable(session, "innodb_snapshot_isolation") == 1:
+        changed[_SNAPSHOTS.name] = _SNAPSHOTS
+    if _variable(session, "wsrep_on") == 1:
+        changed[_CERTIFIED.name] = _CERTIFIED
+    return tuple(changed.get(offer.name, offer) for offer in _OFFERS)
 
 
 def _variable(session: MariadbConnection, name: str) -> object:

@@ -26,7 +26,9 @@ _CONNECT_S = 10.0
 _OFFERS = (
     Offer("read-uncommitted", "READ UNCOMMITTED", Level.READ_COMMITTED, "behaves as READ COMMITTED"),
     Offer("read-committed", "READ COMMITTED", Level.READ_COMMITTED, "each statement has a snapshot of its own"),
-    Offer("repeatable-read", "REPEATABLE READ", Level.SNAPSHOT_ISOLATION, "the snapshot is taken at the first statement"),
+    Offer(
+        "repeatable-read", "REPEATABLE READ", Level.SNAPSHOT_ISOLATION, "the snapshot is taken at the first statement"
+    ),
     Offer("serializable", "SERIALIZABLE", Level.SERIALIZABLE, "snapshots, with dangerous structures aborted (SSI)"),
 )
 _BEGIN = {offer.name: f"BEGIN ISOLATION LEVEL {offer.called}".encode() for offer in _OFFERS}

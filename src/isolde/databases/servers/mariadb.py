@@ -28,7 +28,7 @@ class Mariadb:
     def initialise(self, place: Place) -> None:
         # The database "test", which everybody may use, is among what it makes.
         command = [
-            *(self._install, "--no-defaults", f"--datadir={place.data}"),
+            *(self._install, "--no-defaults", f"--datadir={place.data}", f"--tmpdir={place.directory}"),
             *("--auth-root-authentication-method=normal", "--skip-name-resolve"),
         ]
         run_as_owner(command, place, {}, self.name)

@@ -154,7 +154,7 @@ def pid_in(file: Path) -> int | None:
 def run_as_owner(command: list[str], place: Place, environment: dict[str, str], name: str) -> str:
     """What a preparing command wrote when it came to its end; ``DatabaseUnavailable`` with its last words if it fails."""
     try:
-        result = subprocess.run(
+        result: subprocess.CompletedProcess[str] = subprocess.run(
             command,
             **_ownership(place),
             env=os.environ | environment,
@@ -253,7 +253,9 @@ class Server:
         while not self._recipe.ready(self.place):
             if self._process.poll() is not None:
                 if port_open(self.place.port):
-                    raise PortTaken(f"{self.name}: another program took the port {self.place.port} meanwhile; try again")
+                    raise PortTaken(
+                        f"{self.name}: another program took the port {self.place.port} meanwhile; try again"
+                    )
                 raise DatabaseUnavailable(f"{self.name}: the server ended while it started: {self.last_words()}")
             if time.monotonic() > deadline:
                 raise DatabaseUnavailable(f"{self.name}: no answer within {_START_S:.0f} s: {self.last_words()}")
