@@ -38,9 +38,11 @@ _ROWS_MAX = 1000
 _SNAPSHOTS = Offer(
     "repeatable-read", "REPEATABLE READ", Level.SNAPSHOT_ISOLATION, "innodb_snapshot_isolation is on in this server"
 )
-# Only writes are certified, so what a transaction at another node has read protects nothing.
 _CERTIFIED = Offer(
-    "serializable", "SERIALIZABLE", Level.SNAPSHOT_ISOLATION, "Galera promises no more than this between its nodes"
+    "serializable",
+    "SERIALIZABLE",
+    Level.SNAPSHOT_ISOLATION,
+    "read locks end at the node; Galera compares writes only",
 )
 _OFFERS = (
     Offer("read-uncommitted", "READ UNCOMMITTED", Level.READ_UNCOMMITTED, "reads take no notice of commits"),

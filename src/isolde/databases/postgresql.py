@@ -31,7 +31,7 @@ _OFFERS = (
     ),
     Offer("serializable", "SERIALIZABLE", Level.SERIALIZABLE, "snapshots, with dangerous structures aborted (SSI)"),
 )
-_BEGIN = {offer.name: f"BEGIN ISOLATION LEVEL {offer.called}".encode() for offer in _OFFERS}
+_BEGIN = {offer.name: f"BEGIN ISOLATION LEVEL {offer.called}" for offer in _OFFERS}
 
 # Values of libpq's enumerations, which are part of its binary interface; psycopg is not imported before it is needed.
 _COMMAND_OK, _TUPLES_OK = 1, 2
@@ -49,33 +49,40 @@ _NO_RIGHT = "42501"
 
 
 class PostgresqlConnection(KeyValueConnection):
-    def __init__(self, connection: PGconn, table: Table) -> None:
+    """``refused`` is what the driver raises when it does not even send a statement."""
+
+    def __init__(self, connection: PGconn, refused: type[Exception], table: Table) -> None:
         self._texts = statements(table, _DIALECT)
         self._lists = table.kind is Kind.LISTS
         self._connection = connection
+        self._refused = refused
         self._prepared: dict[str, bytes] = {}
         # A handle of our own: to break the connection off must not race with libpq's closing of its descriptor.
         self._socket = socket.socket(fileno=os.dup(connection.socket))
 
-    def _prepare(self, text: str) -> bytes:
-        name = b"isolde_%d" % len(self._prepared)
-        self._checked(self._connection.prepare(name, text.encode()), text)
-        self._prepared[text] = name
-        return name
+    def _ask(self, text: str, call: Callable[..., PGresult], *arguments: Any) -> PGresult:
+        try:
+            result = call(*arguments)
+        except self._refused as error:
+            # libpq sends nothing over a connection that it knows to be broken.
+            raise ConnectionLost(_first_line(str(error))) from None
+        if result.status == _COMMAND_OK or result.status == _TUPLES_OK:
+            return result
+        raise _translated(self._connection, result, text)
 
     def _run(self, text: str, parameters: tuple[Any, ...]) -> PGresult:
         name = self._prepared.get(text) or self._prepare(text)
-        result = self._connection.exec_prepared(
-            name, [b"%d" % value if value.__class__ is int else value.encode() for value in parameters]
-        )
-        if result.status == _TUPLES_OK or result.status == _COMMAND_OK:
-            return result
-        raise _translated(self._connection, result, text)
+        sent = [b"%d" % value if value.__class__ is int else value.encode() for value in parameters]
+        return self._ask(text, self._connection.exec_prepared, name, sent)
 
-    def _checked(self, result: PGresult, text: str) -> PGresult:
-        if result.status in (_COMMAND_OK, _TUPLES_OK):
-            return result
-        raise _translated(self._connection, result, text)
+    def _prepare(self, text: str) -> bytes:
+        name = b"isolde_%d" % len(self._prepared)
+        self._ask(text, self._connection.prepare, name, text.encode())
+        self._prepared[text] = name
+        return name
+
+    def _plain(self, text: str) -> PGresult:
+        return self._ask(text, self._connection.exec_, text.encode())
 
     def _fetch(self, text: str, parameters: tuple[Any, ...]) -> object:
         result = self._run(text, parameters)
@@ -85,9 +92,8 @@ class PostgresqlConnection(KeyValueConnection):
         return self._run(text, parameters).command_tuples or 0
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
-        result = self._checked(
-            self._connection.exec_params(statement.encode(), [_sent(value) for value in parameters]), statement
-        )
+        sent = [_sent(value) for value in parameters]
+        result = self._ask(statement, self._connection.exec_params, statement.encode(), sent)
         if result.status != _TUPLES_OK:
             return Rows(None, result.command_tuples)
         decoders = [_DECODERS.get(result.ftype(column), bytes.decode) for column in range(result.nfields)]
@@ -101,22 +107,16 @@ class PostgresqlConnection(KeyValueConnection):
         return Rows(rows, result.ntuples)
 
     def begin(self, offer: Offer) -> None:
-        text = _BEGIN[offer.name]
-        result = self._connection.exec_(text)
-        if result.status != _COMMAND_OK:
-            raise _translated(self._connection, result, text.decode())
+        self._plain(_BEGIN[offer.name])
 
     def commit(self) -> None:
-        result = self._connection.exec_(b"COMMIT")
-        if result.status != _COMMAND_OK:
-            raise _translated(self._connection, result, "COMMIT")
         # The server answers COMMIT of a transaction that failed before with ROLLBACK, and calls that a success.
-        if result.command_status != b"COMMIT":
+        if self._plain("COMMIT").command_status != b"COMMIT":
             raise Aborted("the server answered COMMIT with a rollback")
 
     def rollback(self) -> None:
         if self._connection.transaction_status != _TRANSACTION_IDLE:
-            self._checked(self._connection.exec_(b"ROLLBACK"), "ROLLBACK")
+            self._plain("ROLLBACK")
 
     def abandon(self) -> None:
         try:
@@ -173,12 +173,13 @@ class PostgresqlDatabase:
     def _session(
         self, failure: type[DatabaseUnavailable] | type[ConnectionLost], table: Table | None = None
     ) -> PostgresqlConnection:
+        from psycopg import OperationalError
         from psycopg.pq import PGconn
 
         connection = PGconn.connect_start(self._conninfo)
         reason = _await_connection(connection, self._wait_s)
         if reason is None:
-            return PostgresqlConnection(connection, table or Table("", Kind.REGISTERS, 0))
+            return PostgresqlConnection(connection, OperationalError, table or Table("", Kind.REGISTERS, 0))
         connection.finish()
         raise failure(f"{self._shown}: {hide_password(reason, self._url)}")
 
