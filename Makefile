@@ -30,10 +30,10 @@ lint: $(VENV)/.test-extras
 rust-test:
 	cargo test --release --locked --workspace --exclude isolde-python
 
-python-test: $(VENV)/.test-extras
+python-test: $(VENV)/.test-extras $(VENV)/.servers
 	$(BIN)/python -m pytest
 
-test-long: $(VENV)/.test-extras
+test-long: $(VENV)/.test-extras $(VENV)/.servers
 	$(BIN)/python -m pytest -m long
 
 benchmark: $(VENV)/.benchmark-extras
@@ -62,6 +62,11 @@ $(VENV)/.installed: $(SOURCES)
 
 $(VENV)/.test-extras: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[test]"
+	touch $@
+
+# Servers that no wheel brings. Without them the tests say what they could not run.
+$(VENV)/.servers: tools/servers.sh $(VENV)/.test-extras
+	sh tools/servers.sh $(BIN)/python
 	touch $@
 
 $(VENV)/.benchmark-extras: $(VENV)/.installed

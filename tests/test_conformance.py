@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import pytest
 
 from isolde.databases import Adapter, Database, adapter_named
 from isolde.databases.conformance import CHECKS, Check, Subject, applicable
-from isolde.databases.servers import start
-
-# Database, and the URL of one that needs no server.
-EMBEDDED = {"sqlite": "sqlite:", "duckdb": "duckdb:"}
-# Kinds of servers that are started for the tests of this file.
-SERVED = ("etcd", "redis")
+from isolde.databases.servers import Running
+from isolde.databases.urls import scheme_of
 
 
-@pytest.fixture(params=[*EMBEDDED, *SERVED], scope="module")
-def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
-    adapter: Adapter = adapter_named(request.param)
-    if request.param in EMBEDDED:
-        yield from _opened(adapter, EMBEDDED[request.param])
-        return
-    with start(request.param) as server:
-        yield from _opened(adapter, server.url)
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A database to test: the URL of one that needs no server, or a kind of server and what is added to its URL."""
+
+    name: str
+    url: str = ""
+    kind: str = ""
+    options: str = ""
 
 
-def _opened(adapter: Adapter, url: str) -> Iterator[Subject]:
+CASES = (
+    Case("sqlite", url="sqlite:"),
+    Case("duckdb", url="duckdb:"),
+    Case("postgresql", kind="postgresql"),
+    Case("mariadb", kind="mariadb"),
+    Case("mariadb-snapshots", kind="mariadb", options="?innodb_snapshot_isolation=ON"),
+    # A node may be behind another one's commit, unless it is told to wait.
+    Case("galera", kind="galera", options="?wsrep_sync_wait=15"),
+    Case("etcd", kind="etcd"),
+    Case("redis", kind="redis"),
+)
+
+
+@pytest.fixture(params=CASES, ids=lambda case: case.name, scope="module")
+def subject(request: pytest.FixtureRequest, server: Callable[[str], Running]) -> Iterator[Subject]:
+    case: Case = request.param
+    url = case.url or server(case.kind).url + case.options
+    adapter: Adapter = adapter_named(scheme_of(url))
     database: Database = adapter.open(url)
     yield Subject(adapter, database)
     database.close()

@@ -179,6 +179,8 @@ class Adapter:
     open: Opener
     driver: str = ""
     """The module that talks to it; empty if none beyond Python's own is needed."""
+    fallback: str = ""
+    """A module that does as well if that one is not there."""
     install: str = ""
     """The command that installs the driver."""
 

@@ -16,7 +16,7 @@ from isolde.levels import Level, level_named
 GROUP = "isolde.databases"
 
 # In the order in which they are listed.
-_OURS = ("sqlite", "duckdb", "etcd", "redis")
+_OURS = ("sqlite", "duckdb", "postgresql", "mariadb", "etcd", "redis")
 
 
 class _Offering(Protocol):
@@ -55,14 +55,24 @@ def open_database(url: str) -> tuple[Adapter, Database]:
             f"{url} is not a database URL; write for example postgresql://user@host/name, or sqlite:{url} for a file"
         )
     adapter = adapter_named(scheme_of(url))
-    if adapter.driver:
-        try:
-            import_module(adapter.driver)
-        except ImportError as error:
-            raise DatabaseUnavailable(
-                f"{without_password(url)}: the driver {adapter.driver} is not installed ({error}); try: {adapter.install}"
-            ) from None
+    reason = _missing(adapter)
+    if reason:
+        raise DatabaseUnavailable(f"{without_password(url)}: {reason}; try: {adapter.install}")
     return adapter, adapter.open(url)
+
+
+def _missing(adapter: Adapter) -> str:
+    """Why no driver of the adapter can be used; nothing if one can, or none is needed."""
+    drivers = [name for name in (adapter.driver, adapter.fallback) if name]
+    reasons = []
+    for name in drivers:
+        try:
+            import_module(name)
+        except ImportError as error:
+            reasons.append(f"the driver {name} is not installed ({error})")
+        else:
+            return ""
+    return ", and ".join(reasons)
 
 
 def offer_named(database: _Offering, name: str) -> Offer:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from isolde.errors import UsageError
+
+# Options that hold a secret.
+_OPTION = re.compile(r"([?&](?:\w*password|passwd)=)([^&#]*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +65,42 @@ def path_of(url: str) -> Path | None:
     return Path(os.fspath(unquote(rest))) if rest else None
 
 
+def addresses_of(url: str) -> tuple[Address, ...]:
+    """The parts of a URL that may name several servers of one database.
+
+    >>> [(a.host, a.port, a.database) for a in addresses_of("mariadb://root@a:1,b/test")]
+    [('a', 1, 'test'), ('b', None, 'test')]
+    """
+    head, separator, tail = url.partition("://")
+    place, slash, path = tail.partition("/")
+    account, at, hosts = place.rpartition("@")
+    return tuple(address_of(f"{head}{separator}{account}{at}{host}{slash}{path}") for host in hosts.split(","))
+
+
 def without_password(url: str) -> str:
     """The URL as it may be shown and saved.
 
     >>> without_password("postgresql://me:secret@localhost/test")
     'postgresql://me:***@localhost/test'
+    >>> without_password("postgresql://localhost/test?user=me&password=secret")
+    'postgresql://localhost/test?user=me&password=***'
     """
+    url = _OPTION.sub(r"\1***", url)
     head, separator, tail = url.partition("://")
     account, at, place = tail.rpartition("@")
     if not separator or not at or ":" not in account:
         return url
     return f"{head}://{account.partition(':')[0]}:***@{place}"
+
+
+def hide_password(text: str, url: str) -> str:
+    """A driver's or server's words about a URL without the password in it.
+
+    >>> hide_password('invalid token: "se%ret"', "postgresql://me:se%ret@localhost/test")
+    'invalid token: "***"'
+    """
+    account = url.partition("://")[2].rpartition("@")[0]
+    password = account.partition(":")[2]
+    for secret in {password, unquote(password), *(found[2] for found in _OPTION.finditer(url))} - {""}:
+        text = text.replace(secret, "***")
+    return text

@@ -1,4 +1,4 @@
-"""One private server: a recipe says how it is made, this file keeps its process.
+"""One private server: a recipe says how it is made, this file keeps its processes.
 
 The server listens on a free loopback port, keeps its data in a temporary directory, and runs as an unprivileged
 user when we are root, since several servers refuse to run as root. It is ended with us, whatever happens to us short of
@@ -7,6 +7,7 @@ a power cut: a context manager for the ordinary way, the kernel's parent-death s
 
 from __future__ import annotations
 
+import atexit
 import os
 import pwd
 import shutil
@@ -15,7 +16,9 @@ import socket
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -23,7 +26,9 @@ from isolde.errors import DatabaseUnavailable
 
 _START_S = 60.0
 _STOP_S = 20.0
+_GONE_S = 10.0
 _LOG_LINES = 5
+_PORTS_TRIED_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ class Recipe(Protocol):
     stop_signal: signal.Signals
 
     def initialise(self, place: Place) -> None:
-        """Fills the data directory; uses ``run_as_owner``."""
+        """Fills the data directory; uses ``run_as_owner``. The port may still change after it."""
 
     def command(self, place: Place) -> list[str]:
         """The server's program and arguments, to stay in the foreground."""
@@ -73,6 +78,51 @@ class Recipe(Protocol):
 
     def url(self, place: Place) -> str:
         """How adapters find it."""
+
+
+class Running(Protocol):
+    """What was started: one server, or a cluster of them. A context manager that ends it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def url(self) -> str:
+        """How adapters find it."""
+
+    @property
+    def version(self) -> str:
+        """What its program calls itself."""
+
+    @property
+    def nodes(self) -> tuple[Server, ...]:
+        """The servers that it consists of."""
+
+    def start(self) -> None:
+        """Starts what is down on its old data, and waits until it answers."""
+
+    def kill(self) -> None:
+        """``kill -9`` of every process, without warning."""
+
+    def pause(self) -> None:
+        """Stops every process where it is."""
+
+    def resume(self) -> None:
+        """Lets them go on."""
+
+    def shut_down(self) -> None:
+        """Ends it in its own good order; its data stays."""
+
+    def stop(self) -> None:
+        """Ends it and removes everything that was made for it."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class PortTaken(DatabaseUnavailable):
+    """Somebody else listens on the port that was free a moment ago."""
 
 
 def free_port() -> int:
@@ -92,14 +142,33 @@ def port_open(port: int) -> bool:
     return True
 
 
-def run_as_owner(command: list[str], place: Place, environment: dict[str, str], name: str) -> None:
-    """Runs a preparing command to its end; ``DatabaseUnavailable`` with its last words if it fails."""
-    result = subprocess.run(
-        command, **_ownership(place), env=os.environ | environment, cwd="/", capture_output=True, text=True, check=False
-    )
+def pid_in(file: Path) -> int | None:
+    """The process that a pid file names, if it lives: a killed server leaves its file behind."""
+    try:
+        pid = int(file.read_text().split("\n", 1)[0])
+    except (OSError, ValueError):
+        return None
+    return None if _gone(pid) else pid
+
+
+def run_as_owner(command: list[str], place: Place, environment: dict[str, str], name: str) -> str:
+    """What a preparing command wrote when it came to its end; ``DatabaseUnavailable`` with its last words if it fails."""
+    try:
+        result: subprocess.CompletedProcess[str] = subprocess.run(
+            command,
+            **_ownership(place),
+            env=os.environ | environment,
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        raise DatabaseUnavailable(f"{name}: {command[0]} cannot be run: {error.strerror}") from None
     if result.returncode:
         words = (result.stderr or result.stdout).strip().splitlines()
         raise DatabaseUnavailable(f"{name}: {Path(command[0]).name} failed: {' / '.join(words[-_LOG_LINES:])}")
+    return result.stdout + result.stderr
 
 
 class Server:
@@ -113,10 +182,12 @@ class Server:
             os.chown(directory, owner.uid, owner.gid)
         self.place = Place(directory, free_port(), owner)
         self._process: subprocess.Popen[bytes] | None = None
-        self._stopped: list[int] = []
+        self._paused: list[int] = []
+        # Whoever forgets us leaves no directory behind; the processes end by themselves.
+        atexit.register(self.stop)
         try:
             recipe.initialise(self.place)
-            self.start()
+            self._start_where_free()
         except BaseException:
             self.stop()
             raise
@@ -129,62 +200,119 @@ class Server:
     def url(self) -> str:
         return self._recipe.url(self.place)
 
+    @property
+    def version(self) -> str:
+        """What the program calls itself."""
+        command = [self._recipe.command(self.place)[0], "--version"]
+        return run_as_owner(command, self.place, self._recipe.environment(), self.name).strip().partition("\n")[0]
+
+    @property
+    def nodes(self) -> tuple[Server, ...]:
+        """This one; a cluster has several."""
+        return (self,)
+
+    @property
+    def running(self) -> bool:
+        """Whether its process is there, paused or not."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         """Starts the server on its old data and waits until it answers."""
-        with self.place.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*_tied_to_us(), *self._recipe.command(self.place)],
-                **_ownership(self.place),
-                env=os.environ | self._recipe.environment(),
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        self.launch()
+        self.await_ready()
+
+    def launch(self) -> None:
+        """Starts the server's process; ``await_ready`` waits for it. Nothing happens if it runs."""
+        if self.running:
+            return
+        command = [*_tied_to_us(), *self._recipe.command(self.place)]
+        environment = os.environ | self._recipe.environment()
+
+        def spawn() -> subprocess.Popen[bytes]:
+            with self.place.log.open("ab") as log:
+                return subprocess.Popen(
+                    command,
+                    **_ownership(self.place),
+                    env=environment,
+                    cwd="/",
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+
+        try:
+            self._process = _launcher(os.getpid()).submit(spawn).result()
+        except OSError as error:
+            raise DatabaseUnavailable(f"{self.name}: {command[0]} cannot be run: {error.strerror}") from None
+
+    def await_ready(self) -> None:
+        """Waits until the server that was launched answers."""
+        assert self._process is not None, "launch comes first"
         deadline = time.monotonic() + _START_S
         while not self._recipe.ready(self.place):
             if self._process.poll() is not None:
+                if port_open(self.place.port):
+                    raise PortTaken(
+                        f"{self.name}: another program took the port {self.place.port} meanwhile; try again"
+                    )
                 raise DatabaseUnavailable(f"{self.name}: the server ended while it started: {self.last_words()}")
             if time.monotonic() > deadline:
                 raise DatabaseUnavailable(f"{self.name}: no answer within {_START_S:.0f} s: {self.last_words()}")
             time.sleep(0.02)
 
+    def _start_where_free(self) -> None:
+        for _ in range(_PORTS_TRIED_MAX - 1):
+            try:
+                return self.start()
+            except PortTaken:
+                self.place = replace(self.place, port=free_port())
+        return self.start()
+
     def kill(self) -> None:
-        """``kill -9`` of the server and all of its processes, without warning."""
-        for pid in self._pids():
+        """``kill -9`` of the server and all of its processes, without warning; they are gone when it returns."""
+        # Frozen first: a process that is still running could start another one that nobody would find.
+        self.pause()
+        pids, self._paused = self._paused, []
+        for pid in pids:
             _signal(pid, signal.SIGKILL)
         if self._process is not None:
             self._process.wait()
             self._process = None
-        self._stopped = []
+        # A PostgreSQL that starts while children of the killed one are still attached to its memory refuses to.
+        _await_gone(pids)
 
     def pause(self) -> None:
         """Stops every process where it is."""
-        self._stopped = self._pids()
-        for pid in self._stopped:
-            _signal(pid, signal.SIGSTOP)
+        while new := [pid for pid in self._pids() if pid not in self._paused]:
+            for pid in new:
+                _signal(pid, signal.SIGSTOP)
+            self._paused += new
 
     def resume(self) -> None:
         """Lets them go on."""
-        for pid in self._stopped:
+        # The first one is the parent: it goes on last, when nothing that it waits for is still asleep.
+        for pid in reversed(self._paused):
             _signal(pid, signal.SIGCONT)
-        self._stopped = []
+        self._paused = []
 
     def shut_down(self) -> None:
         """Ends the server in its own good order; its data stays."""
         if self._process is None:
             return
         self.resume()
+        pids = self._pids()
         self._process.send_signal(self._recipe.stop_signal)
         try:
             self._process.wait(_STOP_S)
-            self._process = None
         except subprocess.TimeoutExpired:
             self.kill()
+        self._process = None
+        _await_gone(pids)
 
     def stop(self) -> None:
         """Ends the server and removes everything that was made for it."""
+        atexit.unregister(self.stop)
         self.shut_down()
         shutil.rmtree(self.place.directory, ignore_errors=True)
 
@@ -229,6 +357,16 @@ def _tied_to_us() -> list[str]:
     return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
 
 
+@cache
+def _launcher(pid: int) -> ThreadPoolExecutor:  # noqa: ARG001
+    """The one thread that starts servers, one for each process that we are (a fork has none of our threads).
+
+    The parent whose death the kernel announces is a thread: a server that was started by a thread of the caller would be
+    killed when that thread ends.
+    """
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="isolde-servers")
+
+
 def _descendants(pid: int) -> list[int]:
     """All processes below one, by what the kernel lists: some servers put each child into a group of its own."""
     found = []
@@ -240,6 +378,25 @@ def _descendants(pid: int) -> list[int]:
         for child in children:
             found += [child, *_descendants(child)]
     return found
+
+
+def _gone(pid: int) -> bool:
+    """Whether a process has ended; one that nobody has asked about yet (a zombie) has."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def _await_gone(pids: list[int]) -> None:
+    """Waits for processes to end by themselves, and ends those that do not."""
+    deadline = time.monotonic() + _GONE_S
+    while left := [pid for pid in pids if not _gone(pid)]:
+        if time.monotonic() > deadline:
+            for pid in left:
+                _signal(pid, signal.SIGKILL)
+            return
+        time.sleep(0.005)
 
 
 def _signal(pid: int, which: signal.Signals) -> None:

@@ -1,0 +1,330 @@
+"""MariaDB and MySQL, one server or a Galera cluster, through mysqlclient or else PyMySQL.
+
+What REPEATABLE READ promises depends on the server: with ``innodb_snapshot_isolation`` (MariaDB, on by default from 11.6)
+a transaction that would overwrite what its snapshot does not show is aborted; without it, and in MySQL, it is not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import os
+import re
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from typing import Any
+
+from isolde.databases.contract import Ability, Adapter, Database, Feature, Kind, Offer, Rows, Table
+from isolde.databases.keyvalue import Dialect, KeyValueConnection, first_rows, statements
+from isolde.databases.urls import Address, addresses_of, hide_password, without_password
+from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed, UsageError
+from isolde.levels import Level
+
+# mysqlclient takes half the processor time, but needs a compiler and a C library to be installed.
+_DRIVERS = ("MySQLdb", "pymysql")
+_DIALECT = Dialect(
+    marks=("%s", "%s", "%s"),
+    concatenation="CONCAT({0}, {1})",
+    text="LONGTEXT CHARACTER SET ascii",
+    options=" ENGINE=InnoDB",
+)
+_CONNECT_S = 10
+_LOCK_WAIT_S = 5
+_CLUSTER_WAIT_S = 10.0
+_ROWS_MAX = 1000
+
+_SNAPSHOTS = Offer(
+    "repeatable-read", "REPEATABLE READ", Level.SNAPSHOT_ISOLATION, "innodb_snapshot_isolation is on in this server"
+)
+_CERTIFIED = Offer(
+    "serializable",
+    "SERIALIZABLE",
+    Level.SNAPSHOT_ISOLATION,
+    "read locks end at the node; Galera compares writes only",
+)
+_OFFERS = (
+    Offer("read-uncommitted", "READ UNCOMMITTED", Level.READ_UNCOMMITTED, "reads take no notice of commits"),
+    Offer("read-committed", "READ COMMITTED", Level.READ_COMMITTED, "each statement has a snapshot of its own"),
+    Offer(
+        "repeatable-read",
+        "REPEATABLE READ",
+        Level.PREFIX,
+        "one snapshot for all reads, but updates can be lost, and an update works on newer rows than reads show; "
+        "with innodb_snapshot_isolation (MariaDB, also as an option in the URL) snapshot isolation",
+    ),
+    Offer("serializable", "SERIALIZABLE", Level.SERIALIZABLE, "reads lock what they see"),
+)
+
+_FOUND_ROWS = 2
+"""The protocol's flag: an update that changes nothing still counts the rows that it found."""
+
+# Deadlock or certification conflict, lock wait too long, changed since the snapshot, duplicate key (two forms), other
+# constraints (four), statement interrupted or too long (three), rolled back by group replication.
+_ABORTED = {1213, 1205, 1020, 1062, 1586, 1451, 1452, 3819, 4025, 1317, 1969, 3024, 3101}
+# Nobody there, shutting down, connection killed, node without quorum, and 1180: an error in COMMIT itself, which in a
+# cluster may come after the others have the transaction. To call that aborted would be a guess.
+_LOST = {0, 2002, 2003, 2006, 2013, 2014, 2055, 1053, 1927, 1047, 1180, 4031}
+
+_DRIVER_OPTIONS = ("unix_socket", "charset")
+_SSL_OPTIONS = ("ssl_ca", "ssl_cert", "ssl_key")
+
+
+class MariadbConnection(KeyValueConnection):
+    def __init__(self, driver: Any, connection: Any, table: Table) -> None:
+        self._texts = statements(table, _DIALECT)
+        self._lists = table.kind is Kind.LISTS
+        self._error = driver.Error
+        self._connection, self._cursor = connection, connection.cursor()
+        self._level = ""
+        self._failed = False
+        # A handle of our own: to break the connection off must not race with the driver's closing of its descriptor.
+        descriptor = connection.fileno() if hasattr(connection, "fileno") else connection._sock.fileno()
+        self._socket = socket.socket(fileno=os.dup(descriptor))
+
+    def _run(self, text: str, parameters: Sequence[Any] | None) -> Any:
+        try:
+            self._cursor.execute(text, parameters)
+        except self._error as error:
+            self._failed = True
+            raise _translated(error, text) from None
+        return self._cursor
+
+    def _fetch(self, text: str, parameters: tuple[Any, ...]) -> object:
+        row = self._run(text, parameters).fetchone()
+        return row[0] if row else None
+
+    def _change(self, text: str, parameters: tuple[Any, ...]) -> int:
+        count: int = self._run(text, parameters).rowcount
+        return count
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
+        # Without parameters a percent sign is a percent sign.
+        cursor = self._run(statement, tuple(parameters) or None)
+        rows = list(cursor.fetchall()) if cursor.description else None
+        return Rows(rows, cursor.rowcount)
+
+    def begin(self, offer: Offer) -> None:
+        if offer.called != self._level:
+            self._run(f"SET SESSION TRANSACTION ISOLATION LEVEL {offer.called}", None)
+            self._level = offer.called
+        self._failed = False
+        self._run("START TRANSACTION", None)
+
+    def commit(self) -> None:
+        # After a deadlock the server has rolled everything back, after most other errors only the statement; either way
+        # it would accept COMMIT.
+        if self._failed:
+            self.rollback()
+            raise Aborted("a statement of the transaction had failed")
+        self._run("COMMIT", None)
+
+    def rollback(self) -> None:
+        self._run("ROLLBACK", None)
+        self._failed = False
+
+    def abandon(self) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        with suppress(self._error, OSError):
+            self._connection.close()
+        self._socket.close()
+
+
+class MariadbDatabase:
+    def __init__(self, url: str) -> None:
+        self._url, self._shown = url, without_password(url)
+        self._driver = _driver(self._shown)
+        self._addresses = addresses_of(url)
+        for address in self._addresses:
+            if address.database is None:
+                raise UsageError(f"{self._shown} names no database; write mariadb://user@host/name")
+        self._turns = itertools.cycle(self._addresses)
+        with closing(self._administrator()) as session:
+            self._version = _version(session)
+            self._offers = _offers(session)
+
+    def version(self) -> str:
+        return self._version
+
+    def offers(self) -> tuple[Offer, ...]:
+        return self._offers
+
+    def create(self, table: Table) -> None:
+        texts = statements(table, _DIALECT)
+        rows = first_rows(table)
+        with closing(self._administrator()) as session:
+            try:
+                session.execute(texts.create)
+                for start in range(0, len(rows), _ROWS_MAX):
+                    some = rows[start : start + _ROWS_MAX]
+                    marks = ", ".join(["(%s, %s)"] * len(some))
+                    flat = [value for row in some for value in row]
+                    session.execute(f"INSERT INTO {table.name} (k, v) VALUES {marks}", flat)
+            except (Aborted, ConnectionLost, StatementFailed) as error:
+                raise DatabaseUnavailable(
+                    f"{self._shown}: cannot make the table {table.name}: {error.reason}"
+                ) from None
+        self._await_everywhere(table)
+
+    def _await_everywhere(self, table: Table) -> None:
+        """A table that one node of a cluster made is there on the others a little later."""
+        if len(self._addresses) == 1:
+            return
+        deadline = time.monotonic() + _CLUSTER_WAIT_S
+        for address in self._addresses:
+            with suppress(ConnectionLost), closing(self._session(address, table)) as session:
+                while not _has_rows(session, table):
+                    if time.monotonic() > deadline:
+                        raise DatabaseUnavailable(
+                            f"{self._shown}: the table {table.name} did not reach {address.host}:{address.port} within "
+                            f"{_CLUSTER_WAIT_S:.0f} s; is it a node of the same cluster?"
+                        )
+                    time.sleep(0.01)
+
+    def connect(self, table: Table) -> MariadbConnection:
+        return self._session(next(self._turns), table)
+
+    def drop(self, table: Table) -> None:
+        with closing(self._administrator()) as session:
+            session.execute(statements(table, _DIALECT).drop)
+
+    def close(self) -> None:
+        """Nothing is kept between calls."""
+
+    def _administrator(self) -> MariadbConnection:
+        """A connection to the first server that answers."""
+        reasons = []
+        for address in self._addresses:
+            try:
+                return self._session(address, Table("", Kind.REGISTERS, 0))
+            except ConnectionLost as error:
+                reasons.append(error.reason)
+        raise DatabaseUnavailable(reasons[0])
+
+    def _session(self, address: Address, table: Table) -> MariadbConnection:
+        try:
+            connection = self._driver.connect(**_arguments(address))
+        except (self._driver.Error, OSError) as error:
+            reason = hide_password(str(error.args[-1]), self._url)
+            raise ConnectionLost(f"{self._shown}: {reason}") from None
+        session = MariadbConnection(self._driver, connection, table)
+        try:
+            for setting in _settings(address):
+                session.execute(setting)
+        except StatementFailed as error:
+            session.close()
+            raise UsageError(f"{self._shown}: {error.reason}") from None
+        return session
+
+
+def _driver(shown: str) -> Any:
+    for name in _DRIVERS:
+        with suppress(ImportError):
+            return importlib.import_module(name)
+    raise DatabaseUnavailable(f"{shown}: neither {' nor '.join(_DRIVERS)} is installed; try: {ADAPTER.install}")
+
+
+def _arguments(address: Address) -> dict[str, Any]:
+    options = address.options
+    arguments: dict[str, Any] = {
+        "user": address.user or "root",
+        "password": address.password or "",
+        "database": address.database,
+        "host": address.host or "127.0.0.1",
+        "port": address.port or 3306,
+        "client_flag": _FOUND_ROWS,
+        "connect_timeout": int(options.get("connect_timeout", _CONNECT_S)),
+        "autocommit": True,
+        "charset": "utf8mb4",
+    }
+    arguments |= {name: options[name] for name in _DRIVER_OPTIONS if name in options}
+    secure = {name.removeprefix("ssl_"): options[name] for name in _SSL_OPTIONS if name in options}
+    return arguments | ({"ssl": secure} if secure else {})
+
+
+def _settings(address: Address) -> list[str]:
+    """The session's variables: ours, and every other option of the URL."""
+    variables = {"innodb_lock_wait_timeout": str(_LOCK_WAIT_S), **address.options}
+    ours = {"connect_timeout", *_DRIVER_OPTIONS, *_SSL_OPTIONS}
+    for name, value in variables.items():
+        if not re.fullmatch(r"\w+", name) or not re.fullmatch(r"[\w.,-]*", value):
+            raise UsageError(f"'{name}={value}' cannot be a variable of a session; write for example wsrep_sync_wait=1")
+    return [
+        f"SET SESSION {name} = {value if value.isdigit() else repr(value)}"
+        for name, value in variables.items()
+        if name not in ours
+    ]
+
+
+def _version(session: MariadbConnection) -> str:
+    version = str(_one(session, "SELECT VERSION()"))
+    return f"{'MariaDB' if 'MariaDB' in version else 'MySQL'} {version}"
+
+
+def _offers(session: MariadbConnection) -> tuple[Offer, ...]:
+    """The levels as this server's settings make them."""
+    changed = {}
+    if _variable(session, "innodb_snapshot_isolation") == 1:
+        changed[_SNAPSHOTS.name] = _SNAPSHOTS
+    if _variable(session, "wsrep_on") == 1:
+        changed[_CERTIFIED.name] = _CERTIFIED
+    return tuple(changed.get(offer.name, offer) for offer in _OFFERS)
+
+
+def _variable(session: MariadbConnection, name: str) -> object:
+    """A variable's value; ``None`` if the server has no such variable."""
+    try:
+        return _one(session, f"SELECT @@{name}")
+    except StatementFailed:
+        return None
+
+
+def _has_rows(session: MariadbConnection, table: Table) -> bool:
+    try:
+        return _one(session, f"SELECT COUNT(*) FROM {table.name}") == table.keys
+    except StatementFailed:
+        return False
+
+
+def _one(session: MariadbConnection, query: str) -> object:
+    rows = session.execute(query).rows
+    return rows[0][0] if rows else None
+
+
+def _translated(error: Exception, text: str) -> Exception:
+    code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    reason = str(error.args[-1]) if error.args else type(error).__name__
+    if code in _LOST:
+        return ConnectionLost(f"{reason} (error {code})")
+    if code in _ABORTED:
+        return Aborted(f"{reason} (error {code})")
+    return StatementFailed(text, reason)
+
+
+def _open(url: str) -> Database:
+    return MariadbDatabase(url)
+
+
+ADAPTER = Adapter(
+    name="mariadb",
+    schemes=("mariadb", "mysql"),
+    example="mariadb://user:password@host:3306/name, or several nodes: mariadb://user@host1,host2/name",
+    offers=_OFFERS,
+    abilities=(
+        Ability(Feature.TRANSACTIONS, True, "START TRANSACTION … COMMIT on InnoDB tables"),
+        Ability(Feature.COMPARE_AND_SET, True, "UPDATE … WHERE v = expected; a failed one does not show the value"),
+        Ability(Feature.LISTS, True, "text, appended to by CONCAT"),
+        Ability(Feature.DELETES, True, "DELETE and INSERT of rows"),
+        Ability(Feature.SQL, True, "the drivers' parameters, %s"),
+        Ability(Feature.PREDICATES, True, "any WHERE"),
+        Ability(Feature.ORDER, False, "its binary log knows, but this adapter does not read it"),
+    ),
+    open=_open,
+    driver="MySQLdb",
+    fallback="pymysql",
+    install='pip install "isolde[mariadb]"',
+)
