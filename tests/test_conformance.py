@@ -13,7 +13,7 @@ from isolde.databases.servers import start
 # Database, and the URL of one that needs no server.
 EMBEDDED = {"sqlite": "sqlite:", "duckdb": "duckdb:"}
 # Kinds of servers that are started for the tests of this file.
-SERVED = ("etcd", "redis")
+SERVED = ("etcd", "redis", "valkey")
 
 
 @pytest.fixture(params=[*EMBEDDED, *SERVED], scope="module")
