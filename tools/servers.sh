@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the servers that tests use and that PyPI does not have: MariaDB and Galera from Debian, and mysqlclient, the
-# faster driver, which has to be compiled. Never fails: what is missing is named here in one line, and by the tests.
+# Installs what tests use and PyPI does not have: MariaDB and Galera from Debian, a library that the embedded Firebird of PyPI
+# leaves out, and mysqlclient, the faster driver, which has to be compiled. Never fails: what is missing is named here in one line, and by the tests.
 # Usage: tools/servers.sh PYTHON
 
 python=$1
@@ -27,6 +27,10 @@ install_packages() {
 
 if ! command -v mariadbd >"$log" || ! command -v rsync >"$log" || [ ! -e /usr/lib/galera/libgalera_smm.so ]; then
     install_packages mariadb-server galera-4 rsync
+fi
+
+if ! "$python" -c 'import ctypes; ctypes.CDLL("libtommath.so.1")' 2>"$log"; then
+    install_packages libtommath1
 fi
 
 if ! "$python" -c 'import MySQLdb' 2>"$log"; then
