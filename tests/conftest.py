@@ -56,4 +56,4 @@ def server(servers: Servers) -> Callable[[str], Running]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Says by name what was not tested for want of a server."""
     for kind, reason in config.stash.get(_MISSING, {}).items():
-        terminalreporter.write_line(f"no {kind}: {reason}", yellow=True)
+        terminalreporter.write_line(f"no {kind}: {reason.removeprefix(f'{kind}: ')}", yellow=True)

@@ -96,6 +96,20 @@ def test_a_user_who_may_not_make_tables_in_mariadb(server: Server) -> None:
         open_database(url)[1].create(Table("t", Kind.REGISTERS, 1))
 
 
+def test_a_table_that_cannot_be_filled_is_not_left_behind(server: Server) -> None:
+    running = server("mariadb")
+    administer(
+        running,
+        "CREATE DATABASE IF NOT EXISTS made_only",
+        "CREATE OR REPLACE USER maker@'127.0.0.1'",
+        "GRANT CREATE, DROP ON made_only.* TO maker@'127.0.0.1'",
+    )
+    database = open_database(running.url.replace("root@", "maker@").replace("/test", "/made_only"))[1]
+    for _ in range(2):
+        with pytest.raises(DatabaseUnavailable, match="INSERT command denied"):
+            database.create(Table("t", Kind.REGISTERS, 1))
+
+
 def test_a_missing_database_and_role_in_postgresql(server: Server) -> None:
     url = server("postgresql").url
     assert 'database "nowhere" does not exist' in failure(url.removesuffix("postgres") + "nowhere")

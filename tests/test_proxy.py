@@ -152,7 +152,8 @@ def test_a_server_that_is_not_there_ends_the_connection(echo: Echo, proxy: Proxy
 
     def ask_nobody() -> None:
         with connect(proxy) as client:
-            ask(client, b"x")
+            client.sendall(b"x")
+            receive(client, 1)
 
     with pytest.raises(ConnectionError):
         ask_nobody()

@@ -155,15 +155,15 @@ class MariadbDatabase:
 
     def create(self, table: Table) -> None:
         texts = statements(table, _DIALECT)
-        rows = first_rows(table)
         with closing(self._administrator()) as session:
             try:
                 session.execute(texts.create)
-                for start in range(0, len(rows), _ROWS_MAX):
-                    some = rows[start : start + _ROWS_MAX]
-                    marks = ", ".join(["(%s, %s)"] * len(some))
-                    flat = [value for row in some for value in row]
-                    session.execute(f"INSERT INTO {table.name} (k, v) VALUES {marks}", flat)
+                try:
+                    _fill(session, table)
+                except (Aborted, StatementFailed):
+                    # CREATE TABLE is a transaction of its own here, and is not undone with the rest.
+                    session.execute(texts.drop)
+                    raise
             except (Aborted, ConnectionLost, StatementFailed) as error:
                 raise DatabaseUnavailable(
                     f"{self._shown}: cannot make the table {table.name}: {error.reason}"
@@ -206,6 +206,7 @@ class MariadbDatabase:
         raise DatabaseUnavailable(reasons[0])
 
     def _session(self, address: Address, table: Table) -> MariadbConnection:
+        settings = _settings(address)
         try:
             connection = self._driver.connect(**_arguments(address))
         except (self._driver.Error, OSError) as error:
@@ -213,11 +214,13 @@ class MariadbDatabase:
             raise ConnectionLost(f"{self._shown}: {reason}") from None
         session = MariadbConnection(self._driver, connection, table)
         try:
-            for setting in _settings(address):
+            for setting in settings:
                 session.execute(setting)
-        except StatementFailed as error:
+        except BaseException as error:
             session.close()
-            raise UsageError(f"{self._shown}: {error.reason}") from None
+            if isinstance(error, StatementFailed):
+                raise UsageError(f"{self._shown}: {error.reason}") from None
+            raise
         return session
 
 
@@ -258,6 +261,14 @@ def _settings(address: Address) -> list[str]:
         for name, value in variables.items()
         if name not in ours
     ]
+
+
+def _fill(session: MariadbConnection, table: Table) -> None:
+    rows = first_rows(table)
+    for start in range(0, len(rows), _ROWS_MAX):
+        some = rows[start : start + _ROWS_MAX]
+        marks = ", ".join(["(%s, %s)"] * len(some))
+        session.execute(f"INSERT INTO {table.name} (k, v) VALUES {marks}", [value for row in some for value in row])
 
 
 def _version(session: MariadbConnection) -> str:
