@@ -17,11 +17,25 @@ from isolde._core import Columns
 from isolde.cli.main import Exit, paint
 from isolde.cli.matrix import matrix
 from isolde.cli.progress import ProgressLine
-from isolde.databases import Adapter, Database, Feature, Offer, Table, offer_named, open_database, without_password
-from isolde.databases.servers import KINDS, start
+from isolde.cli.target import Target, Wanted, opened
+from isolde.databases import Adapter, Database, Feature, Offer, Table, offer_named
+from isolde.databases.servers import KINDS
 from isolde.engines.check import check as decide
 from isolde.engines.check import frontier
-from isolde.engines.record import Job, Outcome, Round, Run, Watcher, finish
+from isolde.engines.record import (
+    Event,
+    Fault,
+    Job,
+    Lost,
+    Nemesis,
+    Outcome,
+    Round,
+    Run,
+    Watcher,
+    final_state,
+    finish,
+    lost_writes,
+)
 from isolde.errors import IsoldeError, OutsideError, UsageError
 from isolde.findings import Report, Verdict
 from isolde.formats import decode, merged, read
@@ -30,17 +44,24 @@ from isolde.levels import LEVELS, Level, level_named
 from isolde.report import RunFacts, document, render_report, render_run, run_document
 from isolde.workloads import DISTRIBUTIONS, WORKLOADS, Settings, Workload, workload_named
 
-_EMBEDDED = "sqlite:"
 _RUNS = "isolde-runs"
 _TRANSACTIONS = 2_000
 _TRANSACTIONS_MAX = 1_000_000
 _FIRST_ROUND = 500
+_PATIENCE_S = 3.0
+_PATIENCE_WITH_FAULTS_S = 60.0
 _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdict.UNDECIDED: Exit.UNDECIDED}
 
 
 @click.command()
 @click.argument("url", required=False, metavar="[DATABASE-URL]")
 @click.option("--start", "kind", type=click.Choice(KINDS), help="Start a private throw-away server of this kind.")
+@click.option("--driver", metavar="MODULE", help="Any SQL database, by the Python module of its PEP 249 driver.")
+@click.option(
+    "--connect", metavar="TEXT", help="What the driver's connect() takes: a text, or a JSON object of arguments."
+)
+@click.option("--begin", multiple=True, metavar="SQL", help="With --driver: what begins a transaction.")
+@click.option("--setup", multiple=True, metavar="SQL", help="With --driver: what is run on every new connection.")
 @click.option(
     "--isolation", metavar="NAME", help="The level to run at, as the database calls it. [default: its strongest]"
 )
@@ -53,7 +74,7 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
     "--until-violation", is_flag=True, help="Check while running, in growing rounds, and stop at a violation."
 )
 @click.option("--matrix", "as_matrix", is_flag=True, help="Every level and every anomaly of this database, as a table.")
-@click.option("--keys", type=click.IntRange(1), default=100, show_default=True)
+@click.option("--keys", type=click.IntRange(1), default=50, show_default=True)
 @click.option("--operations", type=click.IntRange(1), help="Operations a transaction. [default: the workload's]")
 @click.option("--distribution", type=click.Choice(DISTRIBUTIONS), default="uniform", show_default=True)
 @click.option("--blind-writes", type=click.FloatRange(0, 1), metavar="SHARE", help="Of the workload read-write.")
@@ -73,9 +94,26 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
     help="Seconds that one transaction may take.",
 )
 @click.option("--output", "-o", metavar="DIRECTORY", help=f"Where to record. [default: a new one in {_RUNS}]")
+@click.option(
+    "--nemesis",
+    metavar="FAULTS",
+    default="",
+    help="With --start: kill, pause, restart or cut (the network), several by commas, again and again during the run.",
+)
 @click.option("--keep", is_flag=True, help="Leave the table in the database.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def run(url: str | None, kind: str | None, as_json: bool, **options: Any) -> int:
+def run(
+    url: str | None,
+    kind: str | None,
+    driver: str | None,
+    connect: str | None,
+    begin: tuple[str, ...],
+    setup: tuple[str, ...],
+    isolation: str | None,
+    nemesis: str,
+    as_json: bool,
+    **options: Any,
+) -> int:
     """Find out whether a database keeps the isolation level that it promises.
 
     Sends transactions of many sessions at once to the database at DATABASE-URL, records what each saw, and decides whether
@@ -89,25 +127,26 @@ def run(url: str | None, kind: str | None, as_json: bool, **options: Any) -> int
 
     A private table is made for the run and dropped again. 'isolde databases' lists the databases and their levels.
     """
+    faults = _faults(nemesis)
     with ExitStack() as stack:
-        if kind is not None:
-            if url is not None:
-                raise UsageError("--start starts a server of its own; leave out the database URL")
-            server = start(kind)
-            stack.callback(server.stop)
-            url = server.url
-        adapter, database = open_database(url or _EMBEDDED)
-        stack.callback(database.close)
-        return _run(adapter, database, without_password(url or _EMBEDDED), as_json, **options)
+        target = opened(Wanted(url, kind, driver, connect, begin, setup, isolation, faults), stack)
+        return _run(target, faults, as_json, **options)
+
+
+def _faults(text: str) -> tuple[Fault, ...]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    known = [fault.value for fault in Fault]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no fault '{name}'; there are {', '.join(known)}")
+    return tuple(Fault(name) for name in names)
 
 
 def _run(
-    adapter: Adapter,
-    database: Database,
-    shown_url: str,
+    target: Target,
+    faults: tuple[Fault, ...],
     as_json: bool,
     *,
-    isolation: str | None,
     levels: tuple[str, ...],
     workload: str,
     sessions: int,
@@ -125,9 +164,10 @@ def _run(
     output: str | None,
     keep: bool,
 ) -> int:
+    adapter, database = target.adapter, target.database
     row = workload_named(workload)
     _refuse_what_it_cannot(adapter, row, deletes)
-    offer = offer_named(database, isolation) if isolation else database.offers()[-1]
+    offer = offer_named(database, target.isolation) if target.isolation else database.offers()[-1]
     asked = list(dict.fromkeys(level_named(name) for name in levels)) or [offer.claims]
     settings = Settings(row, keys, operations, distribution, blind_writes, deletes, seed)
     settings.plans(0)
@@ -144,18 +184,20 @@ def _run(
         settings=settings,
         sessions=sessions,
         directory=directory,
-        meta=_meta(database, shown_url, offer, settings, sessions),
+        meta=_meta(database, target.url, offer, settings, sessions),
         transactions=transactions,
         seconds=seconds,
         timeout_s=timeout,
+        patience_s=_PATIENCE_WITH_FAULTS_S if faults else _PATIENCE_S,
     )
     database.create(table)
     try:
-        outcome, checked = _record(job, asked, until_violation)
+        outcome, checked, events = _record(job, asked, until_violation, target, faults)
+        history = finish(directory)
+        lost = _what_was_lost(job, history) if faults and not outcome.interrupted else ()
     finally:
         if not keep:
             _drop(database, table)
-    history = finish(directory)
     if outcome.interrupted:
         click.echo(f"isolde: interrupted; what was recorded is in {history}", err=True)
         return Exit.INTERRUPTED
@@ -177,6 +219,8 @@ def _run(
         history=history,
         levels=tuple(asked),
         table=table.name if keep else None,
+        faults=events,
+        lost=lost,
     )
     if as_json:
         click.echo(json.dumps(run_document(facts) | document(report), ensure_ascii=False))
@@ -185,13 +229,17 @@ def _run(
         click.echo(render_report(str(history), report, _named(columns, report), paint))
     if outcome.failure is not None:
         raise OutsideError(f"the run ended early: {outcome.failure}")
+    if lost:
+        return Exit.VIOLATED
     verdicts = {finding.verdict for finding in report.findings}
     serious = (Verdict.VIOLATED, Verdict.UNDECIDED, Verdict.SATISFIED)
     return _STATUS[next(verdict for verdict in serious if verdict in verdicts)]
 
 
-def _record(job: Job, asked: list[Level], until_violation: bool) -> tuple[Outcome, float]:
-    """Runs the job; also how many seconds were spent on checking meanwhile."""
+def _record(
+    job: Job, asked: list[Level], until_violation: bool, target: Target, faults: tuple[Fault, ...]
+) -> tuple[Outcome, float, tuple[Event, ...]]:
+    """Runs the job; also how many seconds were spent on checking meanwhile, and the faults that were brought."""
     line = ProgressLine()
     spent = 0.0
 
@@ -205,11 +253,28 @@ def _record(job: Job, asked: list[Level], until_violation: bool) -> tuple[Outcom
         return any(finding.verdict is Verdict.VIOLATED for finding in report.findings)
 
     watcher = Watcher(line.show, _FIRST_ROUND if until_violation else None, violated)
+    nodes = target.server.nodes if target.server is not None else ()
+    nemesis = Nemesis(nodes, target.wires, faults, job.settings.seed) if faults else None
     try:
         outcome = Run(job, watcher).wait()
     finally:
         line.clear()
-    return outcome, spent
+        if nemesis is not None:
+            nemesis.stop()
+    if nemesis is None:
+        return outcome, spent, ()
+    if nemesis.failure is not None:
+        outcome.failure = nemesis.failure
+    return outcome, spent, tuple(nemesis.events)
+
+
+def _what_was_lost(job: Job, history: Path) -> tuple[Lost, ...]:
+    """What was committed and cannot be read any more, now that every fault is over."""
+    recorded = decode(read(str(history)))
+    named = {getattr(op, "key", None) for t in recorded.transactions for op in t.ops}
+    keys = sorted(key for key in named if isinstance(key, int))
+    final = final_state(job.database, job.table, job.database.offers()[-1], keys, job.patience_s)
+    return tuple(lost_writes(recorded, final))
 
 
 def _refuse_what_it_cannot(adapter: Adapter, workload: Workload, deletes: float) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from isolde.databases import Offer
-from isolde.engines.record import Outcome
+from isolde.engines.record import Event, Lost, Outcome
 from isolde.levels import Level, row
 from isolde.workloads import Settings
+
+_LOST_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,8 @@ class RunFacts:
     history: Path
     levels: tuple[Level, ...]
     table: str | None = None
+    faults: tuple[Event, ...] = ()
+    lost: tuple[Lost, ...] = ()
 
     @property
     def again(self) -> str:
@@ -53,6 +58,11 @@ def render_run(facts: RunFacts) -> str:
         lines.insert(
             3, f"  lost       {tally.reconnected:,} connections; each one that followed is a session of its own"
         )
+    if facts.faults:
+        counts = Counter(event.fault.value for event in facts.faults)
+        lines.append("  faults     " + ", ".join(f"{count} x {name}" for name, count in counts.items()))
+        lines.append(f"  durable    {_durable(facts.lost)}")
+        lines += [f"    {lost.sentence}" for lost in facts.lost[:_LOST_SHOWN]]
     if facts.table is not None:
         lines.append(f"  kept       the table {facts.table}")
     return "\n".join(lines)
@@ -76,10 +86,24 @@ def run_document(facts: RunFacts) -> dict[str, Any]:
             "aborted": tally.aborted,
             "unknown": tally.unknown,
             "reconnected": tally.reconnected,
+            "faults": [
+                {"fault": event.fault.value, "begun": round(event.begun, 3), "healed": round(event.healed, 3)}
+                for event in facts.faults
+            ],
+            "lost": [
+                {"key": lost.key, "transaction": lost.transaction, "value": lost.value, "found": lost.found}
+                for lost in facts.lost
+            ],
             "history": str(facts.history),
             "check": facts.again,
         }
     }
+
+
+def _durable(lost: tuple[Lost, ...]) -> str:
+    if not lost:
+        return "everything that was committed could be read after the last fault"
+    return f"LOST: {len(lost)} keys went back behind what was committed"
 
 
 def _rate(count: int, seconds: float) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -60,12 +61,15 @@ class Event:
 
 
 class Nemesis:
-    """A thread that brings faults, in turn, at random moments. ``stop`` returns when everything is well again."""
+    """A thread that brings faults, in turn, at random moments, to one of the victims. ``stop`` returns when all is well again.
 
-    def __init__(self, victim: Victim, wire: Wire | None, faults: tuple[Fault, ...], seed: int) -> None:
+    ``wires`` are the networks before the victims, one each; without ``Fault.CUT`` there need not be any.
+    """
+
+    def __init__(self, victims: Sequence[Victim], wires: Sequence[Wire], faults: tuple[Fault, ...], seed: int) -> None:
         self.events: list[Event] = []
         self.failure: IsoldeError | None = None
-        self._victim, self._wire, self._faults = victim, wire, faults
+        self._victims, self._wires, self._faults = victims, wires, faults
         self._chance = random.Random(seed)
         self._stop = threading.Event()
         self._begun = time.monotonic()
@@ -91,21 +95,22 @@ class Nemesis:
 
     def _bring(self, fault: Fault) -> None:
         wait_s = self._chance.uniform(*_ILL_S)
+        chosen = self._chance.randrange(len(self._victims))
+        victim = self._victims[chosen]
         match fault:
             case Fault.KILL:
-                self._victim.kill()
+                victim.kill()
                 time.sleep(wait_s)
-                self._victim.start()
+                victim.start()
             case Fault.RESTART:
-                self._victim.shut_down()
+                victim.shut_down()
                 time.sleep(wait_s)
-                self._victim.start()
+                victim.start()
             case Fault.PAUSE:
-                self._victim.pause()
+                victim.pause()
                 time.sleep(wait_s)
-                self._victim.resume()
+                victim.resume()
             case Fault.CUT:
-                assert self._wire is not None
-                self._wire.cut()
+                self._wires[chosen].cut()
                 time.sleep(wait_s)
-                self._wire.heal()
+                self._wires[chosen].heal()

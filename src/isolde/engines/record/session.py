@@ -18,6 +18,7 @@ from isolde.errors import Aborted, ConnectionLost, IsoldeError, StatementFailed
 _READ, _WRITE, _DELETE = int(Intent.READ), int(Intent.WRITE), int(Intent.DELETE)
 _RETRIES = 6
 _BACK_OFF_S = 0.0005
+_AFTER_A_LOSS_S = (0.02, 0.1)
 # A list that has grown so long is left for a fresh one: each read shows all of it.
 _LIST_LENGTH_MAX = 50
 
@@ -224,5 +225,7 @@ class Session:
     def _renew(self) -> None:
         """The old connection is gone, and with it the session: what follows is another one."""
         self.close()
+        # A server that is down refuses at once; asking it in a busy loop would fill the history with nothing.
+        self._stop.wait(self._chance.uniform(*_AFTER_A_LOSS_S))
         self.tally.reconnected += 1
         self._name += self._sessions

@@ -1,0 +1,86 @@
+"""What ``isolde run`` runs on: a database that is there, one that is started for it, or any driver's."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from isolde.databases import Adapter, Database, open_database, open_driver, without_password
+from isolde.databases.servers import Running, start
+from isolde.databases.servers.proxy import Proxy
+from isolde.engines.record import Fault
+from isolde.errors import UsageError
+from isolde.levels import Level, level_named
+
+EMBEDDED = "sqlite:"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line says about the database."""
+
+    url: str | None
+    kind: str | None
+    driver: str | None
+    connect: str | None
+    begin: tuple[str, ...]
+    setup: tuple[str, ...]
+    isolation: str | None
+    faults: tuple[Fault, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An open database; ``server`` and ``wires`` (one before each of its nodes) are there if Isolde started it."""
+
+    adapter: Adapter
+    database: Database
+    url: str
+    isolation: str | None
+    server: Running | None = None
+    wires: tuple[Proxy, ...] = ()
+
+
+def opened(wanted: Wanted, stack: ExitStack) -> Target:
+    """Opens or starts it; the stack ends what was started."""
+    if sum(part is not None for part in (wanted.url, wanted.kind, wanted.driver)) > 1:
+        raise UsageError("name one database: by its URL, by --start or by --driver")
+    if wanted.faults and wanted.kind is None:
+        raise UsageError("--nemesis is for servers that Isolde started itself; use --start")
+    if wanted.driver is not None:
+        return _by_driver(wanted, stack)
+    if wanted.connect is not None or wanted.begin or wanted.setup:
+        raise UsageError("--connect, --begin and --setup go with --driver")
+    if wanted.kind is None:
+        return _by_url(wanted.url or EMBEDDED, wanted.isolation, stack)
+    server = start(wanted.kind)
+    stack.callback(server.stop)
+    url, wires = server.url, []
+    if Fault.CUT in wanted.faults:
+        for node in server.nodes:
+            wire = Proxy(node.place.port)
+            stack.callback(wire.close)
+            wires.append(wire)
+            url = url.replace(f":{node.place.port}", f":{wire.port}")
+    target = _by_url(url, wanted.isolation, stack)
+    return Target(target.adapter, target.database, target.url, target.isolation, server, tuple(wires))
+
+
+def _by_url(url: str, isolation: str | None, stack: ExitStack) -> Target:
+    adapter, database = open_database(url)
+    stack.callback(database.close)
+    return Target(adapter, database, without_password(url), isolation)
+
+
+def _by_driver(wanted: Wanted, stack: ExitStack) -> Target:
+    assert wanted.driver is not None
+    if wanted.connect is None:
+        raise UsageError("--driver needs --connect: what the driver's connect() takes, a text or a JSON object")
+    # Nothing is known of such a database but what the user says that it promises.
+    claims = level_named(wanted.isolation) if wanted.isolation else Level.SERIALIZABLE
+    adapter, database = open_driver(
+        wanted.driver, wanted.connect, claims=claims, begin=wanted.begin, setup=wanted.setup
+    )
+    stack.callback(database.close)
+    return Target(adapter, database, f"--driver {wanted.driver} --connect {shlex.quote(wanted.connect)}", None)
