@@ -60,7 +60,21 @@ def convert(node: exp.Expr, reading: Reading) -> Statement:
             reading.outside(node)
 
 
-_KNOWN = {"SAVEPOINT", "RELEASE", "CLOSE", "OPEN", "FETCH", "DECLARE", "PREPARE", "EXECUTE", "CALL", "LOCK", "UNLOCK", "DO", "NOTIFY"}
+_KNOWN = {
+    "SAVEPOINT",
+    "RELEASE",
+    "CLOSE",
+    "OPEN",
+    "FETCH",
+    "DECLARE",
+    "PREPARE",
+    "EXECUTE",
+    "CALL",
+    "LOCK",
+    "UNLOCK",
+    "DO",
+    "NOTIFY",
+}
 
 
 def _insert(node: exp.Insert, reading: Reading) -> Insert:
