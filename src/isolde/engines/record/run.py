@@ -215,7 +215,10 @@ def _share(total: int | None, sessions: int, number: int) -> int | None:
 
 
 def _prepare(job: Job) -> None:
-    """The directory with its header; one that is there already is not touched."""
+    """The directory with its header; one that holds a run already is not touched."""
+    for name in (HEADER, HISTORY, SESSIONS):
+        if (job.directory / name).exists():
+            raise InputError(f"{job.directory}: a run is recorded there already; choose another place with --output")
     # A list that was never written is empty, which is what an absent key means to a reader of lists.
     keys = range(job.settings.keys) if job.table.kind is Kind.REGISTERS else ()
     header = {
