@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from isolde.databases import Database, Kind, Offer, Table
+from isolde.engines.record.client import Surroundings, Tally
 from isolde.engines.record.gate import Gate
 from isolde.engines.record.journal import Journal
-from isolde.engines.record.session import Lists, Session, Tally
+from isolde.engines.record.session import Lists, Session
 from isolde.errors import InputError, IsoldeError
 from isolde.formats.recording import HEADER, HISTORY, SESSIONS, merged
 from isolde.workloads import Settings
@@ -101,20 +102,12 @@ class Run:
         lists = Lists(job.settings.keys) if job.table.kind is Kind.LISTS else None
         folder = job.directory / SESSIONS
         self._journals = [Journal(folder / f"{number}.jsonl") for number in range(job.sessions)]
+        shared = Surroundings(
+            job.database, job.table, job.sessions, job.patience_s, self._shared.stop, job.settings.seed
+        )
+        believes = job.settings.workload.name == "cas"
         self._sessions = [
-            Session(
-                number=number,
-                sessions=job.sessions,
-                database=job.database,
-                table=job.table,
-                offer=job.offer,
-                journal=journal,
-                lists=lists,
-                believes=job.settings.workload.name == "cas",
-                patience_s=job.patience_s,
-                stop=self._shared.stop,
-                seed=job.settings.seed,
-            )
+            Session(number, journal, shared, offer=job.offer, lists=lists, believes=believes)
             for number, journal in enumerate(self._journals)
         ]
         self._gate = Gate(job.sessions, self._note_round)
