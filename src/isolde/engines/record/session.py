@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from isolde._core.plans import Intent, Plan
-from isolde.databases import Connection, Offer
+from isolde.databases import Connection, Database, Kind, Offer, Table
 from isolde.engines.record.client import Client, Surroundings
 from isolde.engines.record.journal import Journal
 from isolde.engines.record.line import Line
+from isolde.engines.record.run import Job, Worker
+from isolde.workloads import Settings
 
 # Plain integers: the loop below compares one for each operation.
 _READ, _WRITE, _DELETE = int(Intent.READ), int(Intent.WRITE), int(Intent.DELETE)
@@ -116,3 +121,26 @@ class Session(Client[Plan]):
         """A value that nobody else writes; 0 is what every key starts with."""
         self._value += self._shared.sessions
         return self._value
+
+
+def keyvalue_job(
+    database: Database,
+    table: Table,
+    offer: Offer,
+    settings: Settings,
+    *,
+    sessions: int,
+    directory: Path,
+    meta: Mapping[str, Any],
+) -> Job:
+    """A run of a workload on registers or lists, without bounds yet."""
+    lists = Lists(settings.keys) if table.kind is Kind.LISTS else None
+    believes = settings.workload.name == "cas"
+
+    def worker(number: int, journal: Journal, shared: Surroundings) -> Worker:
+        session = Session(number, journal, shared, offer=offer, lists=lists, believes=believes)
+        return Worker(session, settings.plans(number).next)
+
+    # A list that was never written is empty, which is what an absent key means to a reader of lists.
+    keys = range(settings.keys) if table.kind is Kind.REGISTERS else ()
+    return Job(database, table, sessions, directory, [(key, 0) for key in keys], meta, worker, settings.seed)
