@@ -74,11 +74,14 @@ class Watcher:
     """Who looks on, on the caller's thread, while sessions go on.
 
     ``progress`` is called now and then. If there is a ``first_round``, sessions meet after so many transactions, and then each
-    time that there are twice as many; ``quiet`` is called after each round, and ``True`` ends the run.
+    time that there are twice as many, or as many more if rounds are not ``growing``. ``at_rest`` is called while nobody does
+    anything, on a session's thread; ``quiet`` after each round, while they go on: its ``True`` ends the run.
     """
 
     progress: Callable[[Progress], None] = lambda _: None
     first_round: int | None = None
+    growing: bool = True
+    at_rest: Callable[[int], None] = lambda _: None
     quiet: Callable[[Round], bool] = lambda _: False
 
 
@@ -145,7 +148,8 @@ class Run:
         job, stop = self._job, self._shared.stop
         quota = _share(job.transactions, job.sessions, number)
         deadline = None if job.seconds is None else self._begun + job.seconds
-        meet = _share(self._watcher.first_round, job.sessions, number)
+        every = _share(self._watcher.first_round, job.sessions, number)
+        meet = every
         done = 0
         try:
             while not stop.is_set() and (quota is None or done < quota):
@@ -155,7 +159,7 @@ class Run:
                 done += 1
                 if meet is not None and done >= max(1, meet):
                     self._gate.arrive()
-                    meet *= 2
+                    meet = meet * 2 if self._watcher.growing else meet + max(1, every or 0)
         except BaseException as error:
             self._shared.failures.append(error)
             stop.set()
@@ -164,6 +168,7 @@ class Run:
             worker.client.close()
 
     def _note_round(self) -> None:
+        self._watcher.at_rest(self._tally().planned)
         sizes = {journal.path.name: journal.size() for journal in self._journals}
         self._shared.rounds.append(Round(self._tally().planned, sizes))
 
