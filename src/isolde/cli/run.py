@@ -255,7 +255,7 @@ def _record(
         line.checked = at.planned
         return any(finding.verdict is Verdict.VIOLATED for finding in report.findings)
 
-    watcher = Watcher(line.show, _FIRST_ROUND if until_violation else None, violated)
+    watcher = Watcher(line.show, _FIRST_ROUND if until_violation else None, quiet=violated)
     nodes = target.server.nodes if target.server is not None else ()
     nemesis = Nemesis(nodes, target.wires, faults, job.seed) if faults else None
     try:

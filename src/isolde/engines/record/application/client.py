@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -117,14 +117,20 @@ def application_job(
     return Job(installation.database, table, sessions, directory, (), meta, worker, seed)
 
 
-def _json(value: Sequence[Any] | None) -> bytes:
-    return json.dumps(value, default=_plain, ensure_ascii=False).encode()
+def _json(value: object) -> bytes:
+    return _text(value).encode()
 
 
-def _plain(value: object) -> object:
-    """What JSON has no word for. A decimal keeps its digits as a number would not."""
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() and value.as_tuple().exponent == 0 else float(value)
-    if isinstance(value, datetime):
-        return value.isoformat(sep=" ")
-    return str(value)
+def _text(value: object) -> str:
+    """JSON with decimals as numbers of all their digits, which Python's own writer cannot."""
+    match value:
+        case Decimal():
+            return format(value, "f")
+        case list() | tuple():
+            return "[" + ",".join(_text(part) for part in value) + "]"
+        case datetime():
+            return json.dumps(value.isoformat(sep=" "))
+        case None | bool() | int() | float() | str():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return json.dumps(str(value), ensure_ascii=False)

@@ -65,7 +65,7 @@ class Installation:
         """Removes the tables, those that refer to others first; what is not there is passed over."""
         connection = self._connect()
         try:
-            for name in reversed(self.application.schema.tables):
+            for name in reversed(list(self.application.schema.tables)):
                 connection.execute(f"DROP TABLE IF EXISTS {self.prefix}{name}")
         finally:
             connection.close()
