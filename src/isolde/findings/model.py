@@ -39,10 +39,14 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Supposition:
-    """What a case assumes: ``first`` wrote ``key`` before ``second`` did (``before``), or ``first`` read ``key``, in its
-    operation ``index``, as ``second`` left it, where ``None`` is the initial value (``source``)."""
+    """What a case assumes, where ``None`` is the writer of the initial value.
 
-    kind: Literal["before", "source"]
+    ``before``: ``first`` wrote ``key`` before ``second`` did. ``source``: ``first`` read ``key``, in its operation ``index``, as
+    ``second`` left it. ``meant``: the value at ``index`` of the versions line whose place is ``first`` means the version of
+    ``second``.
+    """
+
+    kind: Literal["before", "source", "meant"]
     key: Key
     first: TxnId
     index: int

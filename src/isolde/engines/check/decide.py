@@ -64,24 +64,11 @@ def check(
     return Report(size, tuple(findings))
 
 
-# What decides a question that reads with several writers leave open: a stronger one that holds.
-_STRONGER = ("serializable", "snapshot", "prefix")
-_OPEN_READS = frozenset({"ambiguous-read", "blind-failure"})
-
-
 def _decide(analysis: Analysis, question: str, asked: dict[str, Decision], *, every: bool) -> Decision:
     """The answer to a question, which is asked once only."""
-    if question in asked:
-        return asked[question]
-    decision = analysis.decide(question, every=every)
-    if isinstance(decision, Undecided) and decision.code in _OPEN_READS and question not in _STRONGER:
-        for stronger in _STRONGER:
-            answer = _decide(analysis, stronger, asked, every=every)
-            if isinstance(answer, Satisfied):
-                decision = answer
-                break
-    asked[question] = decision
-    return decision
+    if question not in asked:
+        asked[question] = analysis.decide(question, every=every)
+    return asked[question]
 
 
 # Questions whose satisfied answers are explained by running the transactions in an order.
