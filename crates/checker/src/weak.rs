@@ -190,7 +190,8 @@ impl Analysis {
         // A cycle of two, where the one overwrote what the other wrote, is told by the reader in between.
         if let [(a, b, _), (c, d, _)] = *cycle {
             for (from, to) in [(a, b), (c, d)] {
-                if let Some(edge) = inferred(from, to) {
+                // What is inferred itself says nothing of an overwrite that the reader would have to know of.
+                if let Some(edge) = inferred(from, to).filter(|_| inferred(to, from).is_none()) {
                     let told = self.missed_write(past, edge);
                     let overwrote = between(&self.history, &self.attribution, &self.dependencies, to, from);
                     let key = self.history.ops.key[edge.read_op as usize];

@@ -326,15 +326,7 @@ class NoOrder:
 
 
 Violation = (
-    UnexplainedRead
-    | Cycle
-    | LostUpdate
-    | NoOrder
-    | OrderConflict
-    | Blocks
-    | SearchConflict
-    | BeforeInitial
-    | ToldTwice
+    UnexplainedRead | Cycle | LostUpdate | NoOrder | OrderConflict | Blocks | SearchConflict | BeforeInitial | ToldTwice
 )
 
 

@@ -48,18 +48,24 @@ pub struct Holding<'c> {
     picks: &'c [Alternative],
     /// An effect stands for the first pick that needs it.
     because: FxHashMap<u32, Alternative>,
+    /// The effects that make a choice one that is to be made.
+    hangs_on: FxHashMap<u32, Vec<u32>>,
 }
 
 impl<'c> Holding<'c> {
     /// These picks and the effects that they need.
     pub fn of(csp: &'c Csp, picks: &'c [Alternative]) -> Holding<'c> {
         let mut because: FxHashMap<u32, Alternative> = FxHashMap::default();
+        let mut hangs_on: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         for (chosen, (effect, excluded)) in &csp.excluded {
             if *excluded == 0 && picks.contains(chosen) {
                 because.entry(*effect).or_insert(*chosen);
             }
+            if *excluded == 1 {
+                hangs_on.entry(chosen.0).or_default().push(*effect);
+            }
         }
-        Holding { csp, picks, because }
+        Holding { csp, picks, because, hangs_on }
     }
 
     /// The edges that are there, with their places in the problem.
@@ -70,10 +76,18 @@ impl<'c> Holding<'c> {
         })
     }
 
-    /// The picks that an edge needs.
-    pub fn needs(&self, edge: usize) -> impl Iterator<Item = Alternative> {
-        let when = self.csp.edges[edge].when.iter();
-        when.map(|picked| self.because.get(&picked.0).copied().unwrap_or(*picked))
+    /// The picks that an edge needs, with those that make the reads behind them count.
+    pub fn needs(&self, edge: usize) -> FxHashSet<Alternative> {
+        let mut needed = FxHashSet::default();
+        let mut waiting = self.csp.edges[edge].when.clone();
+        while let Some(picked) = waiting.pop() {
+            let picked = self.because.get(&picked.0).copied().unwrap_or(picked);
+            if needed.insert(picked) {
+                let effects = self.hangs_on.get(&picked.0).into_iter().flatten();
+                waiting.extend(effects.filter_map(|effect| self.because.get(effect)).take(1));
+            }
+        }
+        needed
     }
 }
 

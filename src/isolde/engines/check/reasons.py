@@ -44,7 +44,8 @@ def why_undecided(columns: Columns, level: Level, decision: Undecided) -> str:
             pairs = [f"the order of {_count(first, 'pair')} of writes"] if first else []
             reads = [f"what {_count(second, 'read or told value')} mean"] if second else []
             return (
-                f"the search used up its budget with {' and '.join([*pairs, *reads])} still open; a larger --budget, session order, times or versions lines would help"
+                f"the search used up its budget with {' and '.join([*pairs, *reads])} still open; a larger --budget,"
+                " session order, times or versions lines would help"
             )
         case code:
             return f"{_OPERATIONS.get(code, code)}, which this version of Isolde does not decide at {level.value}"
