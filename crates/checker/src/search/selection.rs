@@ -287,8 +287,11 @@ impl Sighting<'_, '_> {
         let sights = self.sights(edge, reader);
         let mut when: Vec<Alternative> = self.pick(edge.read_op).into_iter().collect();
         when.extend(sights.iter().filter_map(|&(_, _, op)| op).filter_map(|op| self.pick(op)));
-        let seen = sights.iter().flat_map(|&(from, to, _)| [from, to]);
-        let there = [edge.before, edge.after, reader].into_iter().chain(seen);
+        // Who wrote took effect; who only read, or stands in a session, may be judged even if it did not.
+        let read_from = sights.iter().filter(|(_, _, op)| op.is_some()).map(|&(from, _, _)| from);
+        let looked = std::iter::once(reader).chain(sights.iter().flat_map(|&(from, to, _)| [from, to]));
+        let doubtful = looked.filter(|&txn| self.problem.roles[txn as usize] == Role::Absent);
+        let there = [edge.before, edge.after].into_iter().chain(read_from).chain(doubtful);
         when.extend(there.filter_map(|txn| self.problem.effects.get(&txn)).map(|&effect| (effect, 1)));
         when.sort_unstable();
         when.dedup();

@@ -35,7 +35,8 @@ def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted:
     if has_lists(history):
         if not anomaly.cycle and not anomaly.cases:
             return unexplained_list(history, anomaly)
-        history = as_registers(history, reads_bind=level is not Level.READ_UNCOMMITTED)
+        reads_bind = level is not Level.READ_UNCOMMITTED
+        history = as_registers(history, reads_bind=reads_bind, judge_aborted=judge_aborted)
     counted = counted_ones(history, judge_aborted=judge_aborted)
     if level is Level.READ_UNCOMMITTED:
         # What was read binds nobody.

@@ -20,6 +20,7 @@ from isolde.history import (
     Scalar,
     Status,
     Transaction,
+    TxnId,
     Value,
     VersionChain,
     Write,
@@ -33,7 +34,7 @@ def has_lists(history: History) -> bool:
     return any(isinstance(op, Append) or (isinstance(op, Read) and isinstance(op.value, tuple)) for op in ops)
 
 
-def as_registers(history: History, *, reads_bind: bool) -> History:
+def as_registers(history: History, *, reads_bind: bool, judge_aborted: bool) -> History:
     """The history with each list replaced by its last element; ``reads_bind``: who read a list appended after what it shows.
 
     A read after an own append still shows what that was made on, so the writes of each transaction are put at its end.
@@ -45,7 +46,11 @@ def as_registers(history: History, *, reads_bind: bool) -> History:
         return replace(t, ops=(*reads, *writes))
 
     initial = {key: listed(value)[-1] if listed(value) else None for key, value in history.initial.items()}
-    transactions = tuple(map(single, history.transactions))
+    seen = _seen(history, judge_aborted=judge_aborted) if reads_bind else set()
+    # One of unknown outcome took effect if a list shows its elements, be they the last or not.
+    transactions = tuple(
+        replace(single(t), status=Status.COMMITTED) if t.id in seen else single(t) for t in history.transactions
+    )
     return replace(
         history, transactions=transactions, initial=initial, versions=tuple(_order(history, reads_bind=reads_bind))
     )
@@ -68,6 +73,25 @@ def _outside(transaction: Transaction) -> list[tuple[Key, tuple[Scalar, ...]]]:
             ends = list(shown[len(shown) - len(mine) :]) == mine
             lists.append((op.key, shown[: len(shown) - len(mine)] if ends else shown))
     return lists
+
+
+def _seen(history: History, *, judge_aborted: bool) -> set[TxnId]:
+    """Those of unknown outcome whose elements somebody that counts, or is judged, has read."""
+    unknown = [t for t in history.transactions if t.status is Status.UNKNOWN]
+    readers = [t for t in history.transactions if judge_aborted or t.status is Status.COMMITTED]
+    found: set[TxnId] = set()
+    while readers:
+        reader = readers.pop()
+        shown = {(key, token(element)) for key, elements in _outside(reader) for element in elements}
+        for t in unknown:
+            if t.id not in found and t is not reader and _appended(t) & shown:
+                found.add(t.id)
+                readers.append(t)
+    return found
+
+
+def _appended(transaction: Transaction) -> set[tuple[Key, Hashable]]:
+    return {(op.key, token(op.element)) for op in transaction.ops if isinstance(op, Append)}
 
 
 def _outside_of(transaction: Transaction, key: Key) -> list[tuple[Scalar, ...]]:

@@ -39,7 +39,10 @@ class Sight:
                 told = self.sources.told_before
                 return any(told(link.key, source.id, later, self.assumed) for later in (source.id, None))
             case "ww":
-                return self.sources.told_before(link.key, source.id, target.id, self.assumed)
+                both = final_writes(source).keys() & final_writes(target)
+                return self.in_past(source, target) or any(
+                    self.sources.told_before(key, source.id, target.id, self.assumed) for key in both
+                )
             case "rw":
                 return any(
                     self.missed(source, link.key, target, seen) and self.replaced(link.key, seen, target)
