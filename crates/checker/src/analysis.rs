@@ -251,6 +251,10 @@ impl Analysis {
         if !violations.is_empty() && !all {
             return (Decision::Violated(violations), Method::Attribution);
         }
+        // The core does not try who appended an element that several transactions did.
+        if let Some(open) = self.shared_elements(question) {
+            return (Decision::Undecided(open), method);
+        }
         if question != Question::Overwrites {
             let known = &self.dependencies;
             violations.extend(self.misplaced(&known.before_initial, &known.told_twice));
@@ -281,11 +285,7 @@ impl Analysis {
             violations.truncate(REPORTED_MAX);
             return (Decision::Violated(violations), method);
         }
-        let decision = match (no_times, self.open(question)) {
-            (Some(txn), _) => Decision::Undecided(Open::NoTimes(txn)),
-            (None, Some(open)) if question != Question::Linearizable => Decision::Undecided(open),
-            (None, _) => decision,
-        };
+        let decision = no_times.map_or(decision, |txn| Decision::Undecided(Open::NoTimes(txn)));
         (decision, method)
     }
 
@@ -300,15 +300,10 @@ impl Analysis {
         open.any(|&op| self.counts(self.txn_of(op)))
     }
 
-    /// The search does not try who appended an element that several transactions did.
-    pub(crate) fn has_ambiguous_lists(&self) -> bool {
-        self.history.has_lists() && !self.attribution.ambiguous.is_empty()
-    }
-
     fn acyclic(&self, rule: Rule, real_time: bool, all: bool, method: &mut Method) -> Decision {
         match self.cycles(rule, real_time, all) {
             Err(found) => Decision::Violated(found),
-            Ok(_) if self.has_choices() && !self.has_ambiguous_lists() => {
+            Ok(_) if self.has_choices() => {
                 *method = Method::Search;
                 self.search(&self.dependencies.graph, rule, real_time)
             }
@@ -322,9 +317,6 @@ impl Analysis {
             && let Ok(explanation) = self.cycles(Rule::Snapshot, false, false)
         {
             return Decision::Satisfied(Some(explanation));
-        }
-        if self.has_ambiguous_lists() {
-            return Decision::Satisfied(None);
         }
         *method = Method::Search;
         self.search(&self.prefix_graph(), Rule::Prefix, false)
@@ -362,9 +354,9 @@ impl Analysis {
             .collect()
     }
 
-    /// What keeps the history from being called satisfied: elements of lists that several transactions appended.
-    fn open(&self, question: Question) -> Option<Open> {
-        if !self.history.has_lists() || question == Question::Overwrites {
+    /// Elements of lists that were read and that several transactions appended.
+    fn shared_elements(&self, question: Question) -> Option<Open> {
+        if !self.history.has_lists() || matches!(question, Question::Overwrites | Question::Linearizable) {
             return None;
         }
         let mut counted = self.attribution.ambiguous.iter().filter(|&&op| self.counts(self.txn_of(op)));

@@ -42,6 +42,8 @@ pub struct Chains {
     pub told_by_itself: Vec<(Succession, Succession)>,
     /// Lists that do not go together with others of their key.
     pub list_faults: Vec<Fault>,
+    /// Versions of lists all of whose elements others appended too, so that no list tells where they stand.
+    pub silent: Vec<u32>,
 }
 
 impl Chains {
@@ -60,6 +62,7 @@ impl Chains {
             told_ambiguously: false,
             told_by_itself: Vec::new(),
             list_faults: Vec::new(),
+            silent: Vec::new(),
         };
         let mut roots = Vec::new();
         let lists = history.has_lists();
@@ -103,6 +106,7 @@ impl Chains {
     ) {
         let told = lists::told(history, attribution, roles, key);
         self.list_faults.extend(told.faults);
+        self.silent.extend(told.silent);
         let pairs = || told.order.windows(2).map(|pair| (pair[0], pair[1]));
         let more = if told.chain { None } else { Some(pairs()) }.into_iter().flatten().chain(told.more.iter().copied());
         for (before, after) in more {

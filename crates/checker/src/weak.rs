@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use isolde_history::Status;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::acyclic::{Explanation, Rule, Space};
-use crate::analysis::{Analysis, CycleEdge, Decision, Method, REPORTED_MAX, Violation, rw};
+use crate::analysis::{Analysis, CycleEdge, Decision, Method, Open, REPORTED_MAX, Violation, rw};
 use crate::attribution::{Attribution, INITIAL, NONE};
 use crate::chains::Chains;
 use crate::dependencies::{Counts, Edge, Graph, Succession};
@@ -19,23 +19,38 @@ impl Analysis {
     /// PL-1: an order of the writers that follows every told chain, or a cycle of those. What was read does not bind
     /// anybody, so one of unknown outcome is taken to have done nothing, unless a told value needs it.
     pub(crate) fn overwrites(&self, all: bool, method: &mut Method) -> Decision {
+        if let Some(&op) = self.attribution.shared_in_doubt.first() {
+            // Whether an element tells who came first hangs on how many of its appenders took effect.
+            let count = self.attribution.shared_in_doubt.len() as u64;
+            return Decision::Undecided(Open::AmbiguousRead(op, count));
+        }
         let uncertain = self.history.txns.status.contains(&Status::Unknown);
         let roles: Vec<Role> = if uncertain { self.committed() } else { self.roles.clone() };
-        let mut again = None;
-        let (told, by_itself, mut violations) = if uncertain {
-            let chains = again.insert(Chains::find(&self.history, &self.attribution, &roles, &mut Counts::default()));
+        // Lists tell here what they do not tell elsewhere, and so do they without those of unknown outcome.
+        let again = (uncertain || self.history.has_lists()).then(|| {
+            let mut chains = Chains::find(&self.history, &self.attribution, &roles, &mut Counts::default());
             chains.add_told(&self.history, &self.attribution, &roles, &mut Counts::default());
-            (&chains.told, &chains.told_by_itself, self.misplaced(&chains.before_initial, &chains.told_twice))
-        } else {
-            let known = &self.dependencies;
-            (&known.told, &known.told_by_itself, self.misplaced(&known.before_initial, &known.told_twice))
+            chains
+        });
+        let known = &self.dependencies;
+        let (told, by_itself, mut violations) = match &again {
+            Some(chains) => {
+                (&chains.told, &chains.told_by_itself, self.misplaced(&chains.before_initial, &chains.told_twice))
+            }
+            None => (&known.told, &known.told_by_itself, self.misplaced(&known.before_initial, &known.told_twice)),
         };
         if !violations.is_empty() && !all {
             return Decision::Violated(violations);
         }
         // What only the later transaction itself read does not bind it here.
         let replaced: FxHashMap<Succession, Succession> = by_itself.iter().copied().collect();
-        let told: Vec<Succession> = told.iter().map(|pair| *replaced.get(pair).unwrap_or(pair)).collect();
+        let silent: &[u32] = again.as_ref().map_or(&[], |chains| &chains.silent);
+        let silent: FxHashSet<u32> = silent.iter().copied().collect();
+        let told: Vec<Succession> = told
+            .iter()
+            .filter(|(_, after)| !silent.contains(after))
+            .map(|pair| *replaced.get(pair).unwrap_or(pair))
+            .collect();
         let edges: Vec<(u32, u32)> = between_writers(&self.attribution, &told).map(|(pair, _)| pair).collect();
         let graph = Graph::of_edges(self.history.len(), &[(Edge::Overwrite, &edges)]);
         let space = Space { graph: &graph, rule: Rule::Serializable, timeline: None };
@@ -124,7 +139,7 @@ impl Analysis {
     pub(crate) fn weak_or_search(&self, visibility: Visibility, all: bool, method: &mut Method) -> Decision {
         match self.weak(visibility, all) {
             Err(found) => Decision::Violated(found),
-            Ok(_) if !self.has_ambiguous_lists() && (self.has_open_reads() || self.dependencies.told_ambiguously) => {
+            Ok(_) if self.has_open_reads() || self.dependencies.told_ambiguously => {
                 *method = Method::Search;
                 self.select(visibility)
             }

@@ -43,10 +43,11 @@ class Supposition:
 
     ``before``: ``first`` wrote ``key`` before ``second`` did. ``source``: ``first`` read ``key``, in its operation ``index``, as
     ``second`` left it. ``meant``: the value at ``index`` of the versions line whose place is ``first`` means the version of
-    ``second``.
+    ``second``. ``appended``: the first element that ``first`` saw and several appended was appended by operation ``index`` of
+    ``second``. ``outcome``: ``first`` took effect, or did not.
     """
 
-    kind: Literal["before", "source", "meant"]
+    kind: Literal["before", "source", "meant", "appended", "outcome"]
     key: Key
     first: TxnId
     index: int
@@ -64,10 +65,10 @@ class Circle:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What becomes of an assumption: a forbidden cycle, or further cases."""
+    """What becomes of an assumption: a forbidden cycle, or further cases, or whatever else then is forbidden."""
 
     supposition: Supposition
-    outcome: Circle | tuple[Case, ...]
+    outcome: Circle | tuple[Case, ...] | Anomaly
 
 
 @dataclass(frozen=True, slots=True)

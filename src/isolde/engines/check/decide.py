@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from isolde._core import BUDGET, Analysis, Columns, Decision, Explanation, Satisfied, Undecided, Violated
+from isolde.engines.check.by_cases import by_cases
 from isolde.engines.check.explain import Explainer
 from isolde.engines.check.reasons import why_undecided
 from isolde.errors import IsoldeError
@@ -58,8 +60,16 @@ def check(
     asked: dict[str, Decision] = {}
     for level in levels:
         decision = _decide(analysis, QUESTIONS[level], asked, every=every)
+        finding = _finding(analysis, columns, level, decision, 0.0, used, keep_order=order)
+        if isinstance(decision, Undecided) and decision.code == "ambiguous-read" and budget > counts.operations:
+
+            def ask(assumed: Columns, share: int, level: Level = level) -> Finding:
+                options = {"session_order": session_order, "judge_aborted": judge_aborted, "order": order}
+                return check(assumed, [level], budget=share, **options).findings[0]
+
+            finding = by_cases(columns, finding, ask, budget)
         seconds = time.perf_counter() - began
-        findings.append(_finding(analysis, columns, level, decision, seconds, used, keep_order=order))
+        findings.append(replace(finding, seconds=seconds))
         began = time.perf_counter()
     return Report(size, tuple(findings))
 

@@ -431,10 +431,13 @@ def _mentioned_in(proof: Proof) -> Iterable[int]:
 def circles_of(cases: Iterable[Case]) -> Iterable[Circle]:
     """The cycles at the ends of all cases."""
     for case in cases:
-        if isinstance(case.outcome, Circle):
-            yield case.outcome
-        else:
-            yield from circles_of(case.outcome)
+        match case.outcome:
+            case Circle():
+                yield case.outcome
+            case Anomaly():
+                yield from circles_of(case.outcome.cases)
+            case _:
+                yield from circles_of(case.outcome)
 
 
 def _summary(case: Case, *, otherwise: bool) -> str:
@@ -442,7 +445,8 @@ def _summary(case: Case, *, otherwise: bool) -> str:
     if isinstance(case.outcome, Circle):
         around = [txn_name(link.source) for link in case.outcome.cycle]
         return f"{start}, {' → '.join([*around, around[0]])} is a {case.outcome.name}"
-    return f"{start}, {sum(1 for _ in circles_of(case.outcome))} further cases close in cycles too"
+    below = case.outcome.cases if isinstance(case.outcome, Anomaly) else case.outcome
+    return f"{start}, {sum(1 for _ in circles_of(below))} further cases close in cycles too"
 
 
 def _key_of(op: Operation) -> Key:

@@ -8,6 +8,7 @@ from isolde.engines.check.recheck_cases import Cases
 from isolde.engines.check.recheck_edges import edge_shown, forbidden
 from isolde.engines.check.recheck_lists import as_registers, has_lists, unexplained_list
 from isolde.engines.check.recheck_weak import WEAK, Sight
+from isolde.engines.check.shared_elements import alternatives, with_own_names
 from isolde.engines.check.sources import (
     Sources,
     counted_ones,
@@ -32,9 +33,12 @@ def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted:
         return level is Level.LINEARIZABLE and cannot_be_ordered(
             history, anomaly.transactions, judge_aborted=judge_aborted
         )
+    if anomaly.cases and isinstance(anomaly.cases[0].outcome, Anomaly):
+        return _each_holds_up(history, level, anomaly, judge_aborted=judge_aborted)
     if has_lists(history):
         if not anomaly.cycle and not anomaly.cases:
             return unexplained_list(history, anomaly)
+        history = with_own_names(history)
         reads_bind = level is not Level.READ_UNCOMMITTED
         history = as_registers(history, reads_bind=reads_bind, judge_aborted=judge_aborted)
     counted = counted_ones(history, judge_aborted=judge_aborted)
@@ -59,6 +63,17 @@ def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted:
         return edge_shown(history, counted, sources.by_id, link)
 
     return all(map(shown, anomaly.cycle)) and forbidden(level, anomaly.cycle)
+
+
+def _each_holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted: bool) -> bool:
+    """Whether the cases name all that may be assumed of a shared element, and what each comes to holds up."""
+    outcomes = {(c.supposition.second, c.supposition.index, c.supposition.sentence): c.outcome for c in anomaly.cases}
+    shared = list(alternatives(history, level))
+    return bool(shared) and all(
+        isinstance(outcome := outcomes.get((s.second, s.index, s.sentence)), Anomaly)
+        and holds_up(assumed, level, outcome, judge_aborted=judge_aborted)
+        for s, assumed in shared
+    )
 
 
 def _misplaced(history: History, about: list[Transaction]) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from isolde.engines.check.recheck_edges import edge_shown, forbidden
 from isolde.engines.check.recheck_weak import WEAK, Sight
 from isolde.engines.check.sources import Sources, final_writes
-from isolde.findings import Case, Circle, Link, Supposition
-from isolde.history import Key, Transaction, TxnId
+from isolde.findings import Anomaly, Case, Circle, Link, Supposition
+from isolde.history import Key, Transaction, TxnId, observed
 from isolde.levels import Level
 
 
@@ -31,7 +31,7 @@ class Cases:
                 shown = all(self.shown(link, below) for link in case.outcome.cycle)
                 if not shown or not forbidden(self.level, case.outcome.cycle):
                     return False
-            elif not self.hold(case.outcome, below):
+            elif isinstance(case.outcome, Anomaly) or not self.hold(case.outcome, below):
                 return False
         return True
 
@@ -66,7 +66,7 @@ class Cases:
 
     def made_from(self, key: Key, writer: TxnId) -> set[TxnId | None]:
         """Whose version of ``key`` the first read of ``writer`` certainly saw; empty if it read none, or that is open."""
-        reads = self.sources.open_reads(key, writer)
+        reads = [op for op in self.sources.open_reads(key, writer) if observed(op) is not None]
         sources = self.sources.only(key, self.by_id[writer], reads[0]) if reads else set()
         return sources if len(sources) == 1 else set()
 
