@@ -248,7 +248,8 @@ impl Analysis {
             return (Decision::Undecided(Open::SeveralKeys(txn)), method);
         }
         let mut violations = self.faults(question, all);
-        if !violations.is_empty() && !all {
+        // Lists that share elements tell nothing more once one of them is wrong.
+        if !violations.is_empty() && (!all || self.attribution.shared) {
             return (Decision::Violated(violations), Method::Attribution);
         }
         // The core does not try who appended an element that several transactions did.

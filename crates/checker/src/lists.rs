@@ -82,15 +82,18 @@ impl<'a> ListKey<'a> {
             self.installs[at] = !aborted(access.txn);
             last = Some(at);
             if self.initial.contains(&access.wrote) {
+                found.shared = true;
                 shared.push(*access);
             }
-            let new = Appended { at, many: self.initial.contains(&access.wrote), aborted: aborted(access.txn) };
+            let (aborted, initial) = (aborted(access.txn), self.initial.contains(&access.wrote));
+            let new = Appended { at, many: initial && !aborted, aborted };
             self.appended
                 .entry(access.wrote)
                 .and_modify(|known| match (known.aborted, new.aborted) {
                     (true, false) => *known = new,
                     (false, false) => {
                         known.many = true;
+                        found.shared = true;
                         shared.extend([self.accesses[known.at], *access]);
                     }
                     (_, true) => {}
@@ -181,6 +184,14 @@ impl<'a> ListKey<'a> {
         let known = list.iter().zip(verified.iter()).take_while(|(a, b)| a == b).count();
         // What is the same as in a list that was found good is good, up to the place where they part.
         let mut at = if known == list.len().min(verified.len()) { known } else { 0 };
+        // What was good for another reader holds elements of this one only if it saw them before it appended them.
+        let mine = run.clone().find(|&own| {
+            let element = self.accesses[own].wrote;
+            element != Value::MISSING && self.appended[&element].at == own && list[..at].contains(&element)
+        });
+        if let Some(own) = mine {
+            return fault(ReadFault::Future, Some(own));
+        }
         let mut shown: FxHashSet<Value> = FxHashSet::default();
         if at < list.len() {
             shown.extend(&list[..at]);

@@ -12,10 +12,12 @@ from isolde.findings import Anomaly, Case, Finding, Verdict
 from isolde.formats import decode, encode
 
 
-def by_cases(columns: Columns, undecided: Finding, ask: Callable[[Columns, int], Finding], budget: int) -> Finding:
+def by_cases(
+    columns: Columns, undecided: Finding, ask: Callable[[Columns, int], Finding], *, budget: int, judge_aborted: bool
+) -> Finding:
     """The answer for a list history with elements that several transactions appended: satisfied if ``ask`` finds it so for some
     way to tell them apart, violated if for none. Each way gets an equal share of the budget."""
-    ways = list(alternatives(decode(columns), undecided.level))
+    ways = list(alternatives(decode(columns), undecided.level, judge_aborted=judge_aborted))
     cases = []
     open_case: Finding | None = None
     for supposed, assumed in ways:

@@ -67,7 +67,7 @@ def check(
                 options = {"session_order": session_order, "judge_aborted": judge_aborted, "order": order}
                 return check(assumed, [level], budget=share, **options).findings[0]
 
-            finding = by_cases(columns, finding, ask, budget)
+            finding = by_cases(columns, finding, ask, budget=budget, judge_aborted=judge_aborted)
         seconds = time.perf_counter() - began
         findings.append(replace(finding, seconds=seconds))
         began = time.perf_counter()

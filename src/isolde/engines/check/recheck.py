@@ -38,7 +38,7 @@ def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted:
     if has_lists(history):
         if not anomaly.cycle and not anomaly.cases:
             return unexplained_list(history, anomaly)
-        history = with_own_names(history)
+        history = with_own_names(history, judge_aborted=judge_aborted)
         reads_bind = level is not Level.READ_UNCOMMITTED
         history = as_registers(history, reads_bind=reads_bind, judge_aborted=judge_aborted)
     counted = counted_ones(history, judge_aborted=judge_aborted)
@@ -68,7 +68,7 @@ def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted:
 def _each_holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted: bool) -> bool:
     """Whether the cases name all that may be assumed of a shared element, and what each comes to holds up."""
     outcomes = {(c.supposition.second, c.supposition.index, c.supposition.sentence): c.outcome for c in anomaly.cases}
-    shared = list(alternatives(history, level))
+    shared = list(alternatives(history, level, judge_aborted=judge_aborted))
     return bool(shared) and all(
         isinstance(outcome := outcomes.get((s.second, s.index, s.sentence)), Anomaly)
         and holds_up(assumed, level, outcome, judge_aborted=judge_aborted)

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import replace
 
+from isolde.engines.check.shared_elements import counted_readers
 from isolde.findings import Anomaly
 from isolde.history import (
     Append,
@@ -20,7 +21,6 @@ from isolde.history import (
     Scalar,
     Status,
     Transaction,
-    TxnId,
     Value,
     VersionChain,
     Write,
@@ -46,7 +46,10 @@ def as_registers(history: History, *, reads_bind: bool, judge_aborted: bool) -> 
         return replace(t, ops=(*reads, *writes))
 
     initial = {key: listed(value)[-1] if listed(value) else None for key, value in history.initial.items()}
-    seen = _seen(history, judge_aborted=judge_aborted) if reads_bind else set()
+    counted = counted_readers(history, judge_aborted=False) if reads_bind else []
+    if reads_bind and judge_aborted:
+        counted = [t for t in history.transactions if _was_seen(history, t)]
+    seen = {t.id for t in counted if t.status is Status.UNKNOWN}
     # One of unknown outcome took effect if a list shows its elements, be they the last or not.
     transactions = tuple(
         replace(single(t), status=Status.COMMITTED) if t.id in seen else single(t) for t in history.transactions
@@ -75,23 +78,10 @@ def _outside(transaction: Transaction) -> list[tuple[Key, tuple[Scalar, ...]]]:
     return lists
 
 
-def _seen(history: History, *, judge_aborted: bool) -> set[TxnId]:
-    """Those of unknown outcome whose elements somebody that counts, or is judged, has read."""
-    unknown = [t for t in history.transactions if t.status is Status.UNKNOWN]
-    readers = [t for t in history.transactions if judge_aborted or t.status is Status.COMMITTED]
-    found: set[TxnId] = set()
-    while readers:
-        reader = readers.pop()
-        shown = {(key, token(element)) for key, elements in _outside(reader) for element in elements}
-        for t in unknown:
-            if t.id not in found and t is not reader and _appended(t) & shown:
-                found.add(t.id)
-                readers.append(t)
-    return found
-
-
-def _appended(transaction: Transaction) -> set[tuple[Key, Hashable]]:
-    return {(op.key, token(op.element)) for op in transaction.ops if isinstance(op, Append)}
+def _was_seen(history: History, appender: Transaction) -> bool:
+    appended = {(op.key, token(op.element)) for op in appender.ops if isinstance(op, Append)}
+    others = (_outside(t) for t in history.transactions if t is not appender)
+    return any((key, token(element)) in appended for lists in others for key, shown in lists for element in shown)
 
 
 def _outside_of(transaction: Transaction, key: Key) -> list[tuple[Scalar, ...]]:

@@ -10,7 +10,7 @@ effect appended it. There the choice is whether a transaction of unknown outcome
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from isolde.engines.check.naming import txn_name
@@ -42,12 +42,12 @@ class Place:
     element: Scalar
 
 
-def alternatives(history: History, level: Level) -> Iterator[tuple[Supposition, History]]:
+def alternatives(history: History, level: Level, *, judge_aborted: bool) -> Iterator[tuple[Supposition, History]]:
     """What may be assumed of the first thing that is shared, each with the history as it then is; nothing, if nothing is."""
     if level is Level.READ_UNCOMMITTED:
         yield from _outcomes(history)
         return
-    place = _first_shared(history)
+    place = _first_shared(history, counted_readers(history, judge_aborted=judge_aborted))
     if place is None:
         return
     for t in history.transactions:
@@ -93,17 +93,37 @@ def _times_appended(history: History) -> dict[tuple[Key, Hashable], int]:
     return times
 
 
-def _first_shared(history: History) -> Place | None:
+def counted_readers(history: History, *, judge_aborted: bool) -> list[Transaction]:
+    """Those whose reads are judged: committed ones, and those of unknown outcome with elements that one of these saw and that
+    nobody else appended; or all, if aborted ones are judged."""
+    if judge_aborted:
+        return list(history.transactions)
+    times = _times_appended(history)
+    counted = [t for t in history.transactions if t.status is Status.COMMITTED]
+    unknown = [t for t in history.transactions if t.status is Status.UNKNOWN]
+    for reader in counted:  # this grows while it is walked
+        shown = {(op.key, token(element)) for _, op, others in _reads(reader) for element in others}
+        for t in unknown:
+            own = {(op.key, token(op.element)) for op in t.ops if isinstance(op, Append)}
+            if t not in counted and any(element in shown and times[element] == 1 for element in own):
+                counted.append(t)
+    return sorted(counted, key=history.transactions.index)
+
+
+def _first_shared(history: History, readers: Sequence[Transaction]) -> Place | None:
     """The first element that a list shows, behind what was there from the start, and that was appended more than once."""
     times = _times_appended(history)
-    for t in history.transactions:
+    for t in readers:
         for index, op, others in _reads(t):
-            initial = history.initial.get(op.key)
-            start = len(initial) if isinstance(initial, tuple) else 0
-            for at in range(start, len(others)):
+            for at in range(_initial_length(history, op.key), len(others)):
                 if times.get((op.key, token(others[at])), 0) > 1:
                     return Place(t.id, index, op.key, tuple(map(token, others[:at])), others[at])
     return None
+
+
+def _initial_length(history: History, key: Key) -> int:
+    initial = history.initial.get(key)
+    return len(initial) if isinstance(initial, tuple) else 0
 
 
 def _reads(transaction: Transaction) -> Iterator[tuple[int, Read, tuple[Scalar, ...]]]:
@@ -119,18 +139,23 @@ def _own(transaction: Transaction, index: int, key: Key) -> list[Scalar]:
     return [op.element for op in transaction.ops[:index] if isinstance(op, Append) and op.key == key]
 
 
-def with_own_names(history: History) -> History:
-    """The history in which every shared element that nobody saw has a name of its own: nothing tells them apart anyway."""
+def with_own_names(history: History, *, judge_aborted: bool) -> History:
+    """The history in which every append has a name of its own whose element nobody saw, or saw of somebody else for certain:
+    elements of aborted transactions that others appended too, and what is shared but was not seen."""
     times = _times_appended(history)
-    seen = {(op.key, token(e)) for t in history.transactions for _, op, others in _reads(t) for e in others}
-    names = {
-        (t.id, index): _name(history, op.element, t.id)
-        for t in history.transactions
-        for index, op in enumerate(t.ops)
-        if isinstance(op, Append)
-        and times.get((op.key, token(op.element)), 0) > 1
-        and (op.key, token(op.element)) not in seen
-    }
+    seen: set[tuple[Key, Hashable]] = set()
+    for t in counted_readers(history, judge_aborted=judge_aborted):
+        for _, read, others in _reads(t):
+            seen |= {(read.key, token(element)) for element in others[_initial_length(history, read.key) :]}
+    names: dict[tuple[TxnId, int], str] = {}
+    for t in history.transactions:
+        for index, op in enumerate(t.ops):
+            if not isinstance(op, Append):
+                continue
+            element = op.key, token(op.element)
+            shared = times.get(element, 0) > 1 and element not in seen
+            if shared or (t.status is Status.ABORTED and times.get(element, 0) > 0):
+                names[t.id, index] = f"{_name(history, op.element, t.id)} #{index}"
     return _renamed(history, names) if names else history
 
 
