@@ -325,9 +325,8 @@ impl Analysis {
 
     /// Versions told to be older than the initial one, or to follow themselves.
     pub(crate) fn misplaced(&self, before_initial: &[u32], told_twice: &[u32]) -> Vec<Violation> {
-        let about = |version: u32| {
-            (self.attribution.key_of(version), self.attribution.writer(version), self.op_of(version))
-        };
+        let about =
+            |version: u32| (self.attribution.key_of(version), self.attribution.writer(version), self.op_of(version));
         let early = before_initial.iter().map(|&version| {
             let (key, writer, op) = about(version);
             Violation::BeforeInitial { key, writer, op }

@@ -244,12 +244,19 @@ impl Explainer<'_, '_> {
         let (last, first) = (self.polygraph.chains[a as usize].last, self.polygraph.chains[b as usize].first);
         let key = analysis.attribution.key_of(first);
         let evidence = if analysis.attribution.writer(last) == from {
-            Evidence { relation: Relation::Ww, key, from_op: self.polygraph.analysis.op_of(last), to_op: self.polygraph.analysis.op_of(first), seen_op: NONE }
+            let (from_op, to_op) = (analysis.op_of(last), analysis.op_of(first));
+            Evidence { relation: Relation::Ww, key, from_op, to_op, seen_op: NONE }
         } else {
             let mut rows = analysis.history.ops_of(from);
             let read = rows.find(|&row| self.polygraph.by_op.read_of[row] == last);
             let from_op = read.map_or(NONE, |row| row as u32);
-            Evidence { relation: Relation::Rw, key, from_op, to_op: self.polygraph.analysis.op_of(first), seen_op: self.polygraph.analysis.op_of(last) }
+            Evidence {
+                relation: Relation::Rw,
+                key,
+                from_op,
+                to_op: self.polygraph.analysis.op_of(first),
+                seen_op: self.polygraph.analysis.op_of(last),
+            }
         };
         CycleEdge { from, to, taken: evidence.relation, reasons: vec![evidence], assumed }
     }
@@ -265,7 +272,13 @@ impl Explainer<'_, '_> {
                     Evidence { relation: Relation::Wr, key, from_op, to_op: read, seen_op: NONE }
                 } else {
                     let to_op = self.written_by(to, key);
-                    Evidence { relation: Relation::Rw, key, from_op: read, to_op, seen_op: self.polygraph.analysis.op_of(version) }
+                    Evidence {
+                        relation: Relation::Rw,
+                        key,
+                        from_op: read,
+                        to_op,
+                        seen_op: self.polygraph.analysis.op_of(version),
+                    }
                 };
                 CycleEdge { from, to, taken: evidence.relation, reasons: vec![evidence], assumed: true }
             }
@@ -288,7 +301,10 @@ impl Explainer<'_, '_> {
                 let (first, second) = if alternative == 0 { (a, b) } else { (b, a) };
                 let (last, head) =
                     (self.polygraph.chains[first as usize].last, self.polygraph.chains[second as usize].first);
-                Assumption::Before { first_op: self.polygraph.analysis.op_of(last), second_op: self.polygraph.analysis.op_of(head) }
+                Assumption::Before {
+                    first_op: self.polygraph.analysis.op_of(last),
+                    second_op: self.polygraph.analysis.op_of(head),
+                }
             }
             other @ (Choice::Source(_) | Choice::Meant(_) | Choice::Effect(_)) => {
                 self.selectors.assumption(self.polygraph.analysis, other, alternative)

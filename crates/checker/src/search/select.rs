@@ -142,7 +142,9 @@ impl Finder<'_> {
         for &(key, _) in lines {
             by_value.entry(key).or_insert_with(|| {
                 let mut versions: FxHashMap<Value, Vec<u32>> = FxHashMap::default();
-                self.versions(key).iter().for_each(|&(value, version)| versions.entry(value).or_default().push(version));
+                self.versions(key)
+                    .iter()
+                    .for_each(|&(value, version)| versions.entry(value).or_default().push(version));
                 versions
             });
         }

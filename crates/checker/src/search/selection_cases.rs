@@ -29,8 +29,11 @@ impl Problem<'_> {
     /// These choices leave no selection.
     pub fn lay_open(&self, core: &[u32]) -> Violation {
         let is_effect = |choice: u32| matches!(self.csp.choices[choice as usize], Choice::Effect(_));
-        let asked: FxHashSet<u32> =
-            core.iter().copied().chain((0..self.csp.choices.len() as u32).filter(|&choice| is_effect(choice))).collect();
+        let asked: FxHashSet<u32> = core
+            .iter()
+            .copied()
+            .chain((0..self.csp.choices.len() as u32).filter(|&choice| is_effect(choice)))
+            .collect();
         let needed = |guarded: &&Guarded| guarded.when.iter().all(|(choice, _)| asked.contains(choice));
         let part = Csp {
             choices: self.csp.choices.clone(),
