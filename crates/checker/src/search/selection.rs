@@ -247,18 +247,27 @@ impl<'a> Problem<'a> {
             component != NONE && component == component_of[edge.after as usize]
         };
         let closing = saturated.contradictions.iter().chain(saturated.inferred.iter().filter(in_cycle));
-        let sight = Sighting { problem: self, by_op: &by_op, session_next: &session_next, picks };
-        let new: Vec<(Lesson, Vec<Alternative>)> = closing.take(LESSONS_MAX).map(|edge| sight.lesson(edge)).collect();
-        let before = self.seen.len();
+        let sight = Sighting::new(self, &by_op, &session_next, picks);
+        let lessons = closing.map(|edge| sight.lesson(edge)).filter(|(lesson, when)| self.is_new(lesson, when));
+        let new: Vec<(Lesson, Vec<Alternative>)> = lessons.take(LESSONS_MAX).collect();
+        assert!(!new.is_empty(), "what contradicts a selection has not been learned before");
         new.into_iter().for_each(|(lesson, when)| self.learn(lesson, when));
-        assert!(self.seen.len() > before, "what contradicts a selection has not been learned before");
         None
     }
 
-    fn learn(&mut self, lesson: Lesson, when: Vec<Alternative>) {
+    /// The edge that a lesson says; one from a reader to itself if it cannot be.
+    fn edge_of(&self, lesson: &Lesson) -> (u32, u32) {
         let Inferred { before, after, read_op } = lesson.inferred;
         let reader = self.analysis.txn_of(read_op);
-        let edge = if after == INITIAL { (reader, reader) } else { (before, after) };
+        if after == INITIAL { (reader, reader) } else { (before, after) }
+    }
+
+    fn is_new(&self, lesson: &Lesson, when: &[Alternative]) -> bool {
+        !self.seen.contains(&(self.edge_of(lesson), when.to_vec()))
+    }
+
+    fn learn(&mut self, lesson: Lesson, when: Vec<Alternative>) {
+        let edge = self.edge_of(&lesson);
         if !self.seen.insert((edge, when.clone())) {
             return;
         }
@@ -276,11 +285,22 @@ impl<'a> Problem<'a> {
 struct Sighting<'p, 'a> {
     problem: &'p Problem<'a>,
     by_op: &'p ByOp,
-    session_next: &'p [u32],
     picks: &'p [u32],
+    /// The transaction before each in its session, or [`NONE`].
+    previous: Vec<u32>,
 }
 
-impl Sighting<'_, '_> {
+impl<'p, 'a> Sighting<'p, 'a> {
+    fn new(problem: &'p Problem<'a>, by_op: &'p ByOp, session_next: &[u32], picks: &'p [u32]) -> Self {
+        let mut previous = vec![NONE; session_next.len()];
+        for (txn, &next) in session_next.iter().enumerate().filter(|_| problem.analysis.options.session_order) {
+            if next != NONE {
+                previous[next as usize] = txn as u32;
+            }
+        }
+        Sighting { problem, by_op, picks, previous }
+    }
+
     /// The instance of the axiom behind an edge, with the picks that it hangs on.
     fn lesson(&self, edge: &Inferred) -> (Lesson, Vec<Alternative>) {
         let reader = self.problem.analysis.txn_of(edge.read_op);
@@ -335,12 +355,6 @@ impl Sighting<'_, '_> {
     /// A path of session order and reads that hangs on few picks.
     fn path(&self, from: u32, to: u32) -> Vec<Sight> {
         let analysis = self.problem.analysis;
-        let mut previous = vec![NONE; analysis.history.len()];
-        for (txn, &next) in self.session_next.iter().enumerate().filter(|_| analysis.options.session_order) {
-            if next != NONE {
-                previous[next as usize] = txn as u32;
-            }
-        }
         let mut cost: FxHashMap<u32, u32> = FxHashMap::from_iter([(to, 0)]);
         let mut step: FxHashMap<u32, (u32, Option<u32>)> = FxHashMap::default();
         let mut queue = VecDeque::from([(to, 0)]);
@@ -356,7 +370,7 @@ impl Sighting<'_, '_> {
                 let writer = if version == NONE { INITIAL } else { analysis.attribution.writer(version) };
                 (writer != INITIAL).then_some((writer, Some(row as u32)))
             });
-            let before = Some((previous[txn as usize], None)).filter(|&(txn, _)| txn != NONE);
+            let before = Some((self.previous[txn as usize], None)).filter(|&(txn, _)| txn != NONE);
             for (earlier, op) in before.into_iter().chain(reads) {
                 let open = op.is_some_and(|op| self.pick(op).is_some());
                 let price = so_far + u32::from(open);

@@ -33,6 +33,9 @@ QUESTIONS: dict[Level, str] = {
 }
 
 
+_WEAK = frozenset({"information-flow", "read-committed", "read-atomic", "causal"})
+
+
 def check(
     columns: Columns,
     levels: Sequence[Level],
@@ -74,11 +77,21 @@ def check(
     return Report(size, tuple(findings))
 
 
+# Where a weak question has too many choices, a stronger one may still hold: an order of all is sooner guessed than whom every
+# read saw, since it brings the reads along.
+_STRONGER = ("serializable", "snapshot", "prefix")
+
+
 def _decide(analysis: Analysis, question: str, asked: dict[str, Decision], *, every: bool) -> Decision:
     """The answer to a question, which is asked once only."""
-    if question not in asked:
-        asked[question] = analysis.decide(question, every=every)
-    return asked[question]
+    if question in asked:
+        return asked[question]
+    decision = analysis.decide(question, every=every)
+    if isinstance(decision, Undecided) and decision.code == "choices" and question in _WEAK:
+        answers = (_decide(analysis, stronger, asked, every=every) for stronger in _STRONGER)
+        decision = next((answer for answer in answers if isinstance(answer, Satisfied)), decision)
+    asked[question] = decision
+    return decision
 
 
 # Questions whose satisfied answers are explained by running the transactions in an order.
