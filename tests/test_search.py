@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from isolde._core import generate
 from isolde.engines.check import check, cut_out, frontier, holds_up
 from isolde.findings import Circle, Verdict
 from isolde.formats import decode, encode
-from isolde.history import parse
+from isolde.history import History, Operation, Read, Write, parse
 from isolde.levels import Level
 
 # Two blind writes, seen in opposite orders: no cycle is known, but either order of the writes closes one.
@@ -146,6 +148,33 @@ def test_weak_levels_try_whom_an_open_read_saw() -> None:
     history = parse("initial: x=0\ns1: [w(x,1)]\ns2: [w(x,2)] [r(x,1)] [w(x,1)]")
     for level in (Level.READ_UNCOMMITTED, Level.PL_2, Level.READ_COMMITTED, Level.READ_ATOMIC, Level.CAUSAL):
         assert check(encode(history), [level]).findings[0].verdict is Verdict.SATISFIED
+
+
+def test_thousands_of_open_reads_are_decided_at_read_atomic() -> None:
+    columns = generate(
+        sessions=10,
+        transactions=2_000,
+        keys=100,
+        operations=6,
+        distribution="uniform",
+        workload="general",
+        level="causal",
+        abort_rate=0.0,
+        unknown_rate=0.01,
+        inject=[],
+        blind_writes=None,
+        versions=0.0,
+        seed=5,
+    )
+    history = decode(columns)
+
+    def repeated(op: Operation) -> Operation:
+        return replace(op, value=op.value % 50) if isinstance(op, Read | Write) and isinstance(op.value, int) else op
+
+    transactions = tuple(replace(t, ops=tuple(map(repeated, t.ops))) for t in history.transactions)
+    initial = {key: value % 50 if isinstance(value, int) else value for key, value in history.initial.items()}
+    finding = check(encode(History(transactions, initial=initial)), [Level.READ_ATOMIC]).findings[0]
+    assert (finding.verdict, finding.method) == (Verdict.SATISFIED, "search")
 
 
 @pytest.mark.parametrize(
