@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from isolde._core import BUDGET, Analysis, Columns, Decision, Explanation, Satisfied, Undecided, Violated
+from isolde.engines.check.by_cases import by_cases
 from isolde.engines.check.explain import Explainer
 from isolde.engines.check.reasons import why_undecided
 from isolde.errors import IsoldeError
@@ -29,6 +31,9 @@ QUESTIONS: dict[Level, str] = {
     Level.STRICT_SERIALIZABLE: "strict-serializable",
     Level.LINEARIZABLE: "linearizable",
 }
+
+
+_WEAK = frozenset({"information-flow", "read-committed", "read-atomic", "causal"})
 
 
 def check(
@@ -58,15 +63,23 @@ def check(
     asked: dict[str, Decision] = {}
     for level in levels:
         decision = _decide(analysis, QUESTIONS[level], asked, every=every)
+        finding = _finding(analysis, columns, level, decision, 0.0, used, keep_order=order)
+        if isinstance(decision, Undecided) and decision.code == "ambiguous-read" and budget > counts.operations:
+
+            def ask(assumed: Columns, share: int, level: Level = level) -> Finding:
+                options = {"session_order": session_order, "judge_aborted": judge_aborted, "order": order}
+                return check(assumed, [level], budget=share, **options).findings[0]
+
+            finding = by_cases(columns, finding, ask, budget=budget, judge_aborted=judge_aborted)
         seconds = time.perf_counter() - began
-        findings.append(_finding(analysis, columns, level, decision, seconds, used, keep_order=order))
+        findings.append(replace(finding, seconds=seconds))
         began = time.perf_counter()
     return Report(size, tuple(findings))
 
 
-# What decides a question that reads with several writers leave open: a stronger one that holds.
+# Where a weak question has too many choices, a stronger one may still hold: an order of all is sooner guessed than whom every
+# read saw, since it brings the reads along.
 _STRONGER = ("serializable", "snapshot", "prefix")
-_OPEN_READS = frozenset({"ambiguous-read", "blind-failure"})
 
 
 def _decide(analysis: Analysis, question: str, asked: dict[str, Decision], *, every: bool) -> Decision:
@@ -74,12 +87,9 @@ def _decide(analysis: Analysis, question: str, asked: dict[str, Decision], *, ev
     if question in asked:
         return asked[question]
     decision = analysis.decide(question, every=every)
-    if isinstance(decision, Undecided) and decision.code in _OPEN_READS and question not in _STRONGER:
-        for stronger in _STRONGER:
-            answer = _decide(analysis, stronger, asked, every=every)
-            if isinstance(answer, Satisfied):
-                decision = answer
-                break
+    if isinstance(decision, Undecided) and decision.code == "choices" and question in _WEAK:
+        answers = (_decide(analysis, stronger, asked, every=every) for stronger in _STRONGER)
+        decision = next((answer for answer in answers if isinstance(answer, Satisfied)), decision)
     asked[question] = decision
     return decision
 
