@@ -18,7 +18,7 @@ from isolde.databases import Offer, offer_named
 from isolde.engines.record import Run, Watcher, finish
 from isolde.engines.record.application import Broken, Installation, application_job
 from isolde.errors import IsoldeError, OutsideError, UsageError
-from isolde.report import ApplicationFacts, application_document, render_application
+from isolde.report.application import ApplicationFacts, application_document, render_application
 from isolde.workloads.application import Application, Scale
 
 _QUIET_EVERY = 500

@@ -21,7 +21,7 @@ from isolde.engines.record import Run, Watcher, keyvalue_job
 from isolde.findings import Verdict
 from isolde.formats import merged
 from isolde.levels import LEVELS, implies
-from isolde.report import LevelSample, matrix_document, render_matrix
+from isolde.report.matrix import LevelSample, matrix_document, render_matrix
 from isolde.workloads import Settings
 
 

@@ -21,7 +21,6 @@ from isolde.cli.target import Target, Wanted, opened
 from isolde.databases import Adapter, Database, Feature, Offer, Table, offer_named
 from isolde.databases.servers import KINDS
 from isolde.engines.check import check as decide
-from isolde.engines.check import frontier
 from isolde.engines.record import (
     Event,
     Fault,
@@ -41,8 +40,9 @@ from isolde.errors import IsoldeError, OutsideError, UsageError
 from isolde.findings import Report, Verdict
 from isolde.formats import decode, merged, read
 from isolde.history import Transaction, TxnId
-from isolde.levels import LEVELS, Level, level_named
-from isolde.report import RunFacts, document, render_report, render_run, run_document
+from isolde.levels import Level, level_named
+from isolde.report import document, render_report
+from isolde.report.run import RunFacts, render_run, run_document
 from isolde.workloads import DISTRIBUTIONS, WORKLOADS, Settings, Workload, workload_named
 
 _RUNS = "isolde-runs"
@@ -206,12 +206,7 @@ def _run(
         return Exit.INTERRUPTED
     begun = time.monotonic()
     columns = read(str(history))
-    everything = decide(columns, [entry.level for entry in LEVELS])
-    report = replace(
-        everything,
-        findings=tuple(finding for level in asked for finding in everything.findings if finding.level is level),
-        frontier=frontier(everything.findings),
-    )
+    report = decide(columns, asked, surveyed=True)
     facts = RunFacts(
         database=database.version(),
         offer=offer,
