@@ -25,13 +25,14 @@ class Fetch:
     """The first row of a query, or of a change that returns rows, into variables: all null if there is none.
 
     One variable and several columns: the variable is a row, whose columns are ``variable.column``. ``required`` aborts the
-    transaction where there is no row.
+    transaction where there is no row. ``found`` names the variable that gets whether there was one.
     """
 
     statement: Statement
     into: tuple[str, ...]
     required: bool = False
     place: Place | None = field(default=None, compare=False)
+    found: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
