@@ -61,7 +61,9 @@ def _create(node: exp.Expr, tables: dict[str, Table], reading: Reading) -> None:
     properties = node.args.get("properties")
     for option in properties.expressions if properties is not None else ():
         if not isinstance(option, _IGNORED_PROPERTIES):
-            raise reading.refuse(node, f"the option {type(option).__name__.removesuffix('Property').upper()} of a table")
+            raise reading.refuse(
+                node, f"the option {type(option).__name__.removesuffix('Property').upper()} of a table"
+            )
     if not isinstance(node.this, exp.Schema):
         raise reading.malformed(node, "CREATE TABLE without columns", "(column type, …)")
     name, _ = queries.table(node.this.this, reading)
@@ -94,7 +96,9 @@ class _Reader:
         known = {column.name for column in self.columns}
         for columns in (self.primary_key, *self.uniques, *(key.columns for key in self.foreign_keys)):
             if missing := set(columns) - known:
-                raise self.reading.malformed(node, f"a key of the unknown column '{min(missing)}'", "a column of the table")
+                raise self.reading.malformed(
+                    node, f"a key of the unknown column '{min(missing)}'", "a column of the table"
+                )
         return Table(
             self.name,
             tuple(self.finished(column) for column in self.columns),
@@ -166,7 +170,9 @@ class _Reader:
                 self.default(column, node)
             case exp.CheckColumnConstraint():
                 reading.only(node, "this")
-                self.checks.append(Check(expressions.expression(node.this, reading), reading.name(label) if label else None))
+                self.checks.append(
+                    Check(expressions.expression(node.this, reading), reading.name(label) if label else None)
+                )
             case exp.AutoIncrementColumnConstraint() if column:
                 reading.only(node)
                 self.change(column, generated=True, nullable=False)
@@ -194,7 +200,9 @@ class _Reader:
             case _ if isinstance(node, _IGNORED_CONSTRAINTS):
                 pass
             case _:
-                raise reading.refuse(node, f"the constraint {type(node).__name__.removesuffix('ColumnConstraint').upper()}")
+                raise reading.refuse(
+                    node, f"the constraint {type(node).__name__.removesuffix('ColumnConstraint').upper()}"
+                )
 
     def parameters(self, node: exp.Expr, *known: str) -> None:
         self.reading.only(node, *known)
@@ -238,10 +246,14 @@ class _Reader:
 
     def harmless(self, node: exp.Expr) -> None:
         options = [str(option).upper() for option in node.args.get("options") or ()]
-        options += [f"ON {word.upper()} {node.args[word]}".upper() for word in ("delete", "update") if node.args.get(word)]
+        options += [
+            f"ON {word.upper()} {node.args[word]}".upper() for word in ("delete", "update") if node.args.get(word)
+        ]
         for option in options:
             if not option.endswith(_HARMLESS_OPTIONS):
-                raise self.reading.refuse(node, f"{option} of a foreign key", "delete or update the rows in the procedure")
+                raise self.reading.refuse(
+                    node, f"{option} of a foreign key", "delete or update the rows in the procedure"
+                )
 
 
 def _index(node: exp.Create, tables: dict[str, Table], reading: Reading) -> None:
@@ -272,6 +284,8 @@ def _resolved(table: Table, tables: dict[str, Table]) -> Table:
     for key in table.foreign_keys:
         target = tables.get(key.table)
         if target is None:
-            raise MalformedProgram(str(table.place), f"a foreign key to the unknown table '{key.table}'", "a table of the schema")
+            raise MalformedProgram(
+                str(table.place), f"a foreign key to the unknown table '{key.table}'", "a table of the schema"
+            )
         keys.append(replace(key, references=key.references or target.primary_key))
     return replace(table, foreign_keys=tuple(keys))

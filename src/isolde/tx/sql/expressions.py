@@ -136,7 +136,9 @@ def _grouped(node: exp.Expr, reading: Reading) -> None:
         for child in (node.args.get("this"), node.args.get("expression")):
             inner = child.this if isinstance(child, exp.Not) else child
             if isinstance(inner, _PREDICATES):
-                raise reading.refuse(inner, "a comparison inside of a comparison without parentheses", "write parentheses")
+                raise reading.refuse(
+                    inner, "a comparison inside of a comparison without parentheses", "write parentheses"
+                )
 
 
 def _paren(node: exp.Expr, reading: Reading) -> Expression:

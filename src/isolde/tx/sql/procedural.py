@@ -221,7 +221,12 @@ class Block:
             return label
         following = stream.peek(1)
         first = stream.peek()
-        if first is not None and first.kind in {Kind.WORD, Kind.QUOTED} and following is not None and following.symbol(":"):
+        if (
+            first is not None
+            and first.kind in {Kind.WORD, Kind.QUOTED}
+            and following is not None
+            and following.symbol(":")
+        ):
             stream.at += 2
             return first.value
         return None
@@ -494,7 +499,9 @@ class Block:
             self.run(Text(whole, text.source, opening, end), steps, place)
             return
         if called is None:
-            raise stream.text.refuse(start, f"the call of {text.content.split('(')[0].strip()}", "the program must define it")
+            raise stream.text.refuse(
+                start, f"the call of {text.content.split('(')[0].strip()}", "the program must define it"
+            )
         name, parts = called
         steps.append(self.procedure_call(self.signatures[name], parts, text, place))
 

@@ -122,7 +122,9 @@ def _transaction(section: _Section, signatures: dict[str, Signature], dialect: D
     parameters = section.parameters
     if parameters is None:
         parameters = _parameters(stream)
-    return Procedure(section.name, tuple(map(Local, parameters)), steps, tuple(block.locals), tuple(block.cursors), place)
+    return Procedure(
+        section.name, tuple(map(Local, parameters)), steps, tuple(block.locals), tuple(block.cursors), place
+    )
 
 
 def _parameters(stream: Stream) -> tuple[str, ...]:

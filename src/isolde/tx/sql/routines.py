@@ -58,7 +58,12 @@ def _signature(name: str, parts: list[Text], dialect: Dialect) -> tuple[Signatur
         stream = Stream(part, dialect)
         mode = "IN"
         for word in ("INOUT", "OUT", "IN", "VARIADIC"):
-            if stream.sees(word) and len(stream.tokens) > 2 and stream.peek(1) and stream.tokens[1].kind is not Kind.SYMBOL:
+            if (
+                stream.sees(word)
+                and len(stream.tokens) > 2
+                and stream.peek(1)
+                and stream.tokens[1].kind is not Kind.SYMBOL
+            ):
                 mode = word
                 stream.next()
                 break
@@ -110,16 +115,32 @@ def _inside(token: Token, stream: Stream) -> Text:
     return stream.text.slice(token.start + quote, token.end - quote)
 
 
-_CHARACTERISTICS = {"NOT", "DETERMINISTIC", "READS", "MODIFIES", "SQL", "DATA", "CONTAINS", "NO", "LANGUAGE", "SECURITY", "INVOKER"}
+_CHARACTERISTICS = {
+    "NOT",
+    "DETERMINISTIC",
+    "READS",
+    "MODIFIES",
+    "SQL",
+    "DATA",
+    "CONTAINS",
+    "NO",
+    "LANGUAGE",
+    "SECURITY",
+    "INVOKER",
+}
 _OPENERS = {"IF", "CASE", "LOOP", "WHILE", "REPEAT", "FOR", "BEGIN"}
 
 
 def _plain_body(stream: Stream) -> Text:
     """The text of a body that begins with BEGIN, up to its END; or of a single statement."""
     if stream.accept("RETURNS"):
-        while not stream.sees("BEGIN") and not stream.sees("RETURN") and not any(stream.sees(w) for w in _CHARACTERISTICS):
+        while (
+            not stream.sees("BEGIN") and not stream.sees("RETURN") and not any(stream.sees(w) for w in _CHARACTERISTICS)
+        ):
             stream.next()
-    while (token := stream.peek()) is not None and (token.word(*_CHARACTERISTICS, "DEFINER", "COMMENT") or token.kind is Kind.STRING):
+    while (token := stream.peek()) is not None and (
+        token.word(*_CHARACTERISTICS, "DEFINER", "COMMENT") or token.kind is Kind.STRING
+    ):
         stream.next()
     start = stream.position
     labelled = stream.peek(1) is not None and stream.tokens[stream.at + 1].symbol(":")
@@ -148,7 +169,9 @@ def _opens(token: Token, stream: Stream) -> bool:
     before, after = stream.tokens[stream.at - 2], stream.peek()
     if token.word("CASE"):
         return True
-    begins = before.symbol(";", ":") or before.word("BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "FOUND", "SQLEXCEPTION")
+    begins = before.symbol(";", ":") or before.word(
+        "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "FOUND", "SQLEXCEPTION"
+    )
     if token.word("LOOP", "REPEAT", "BEGIN"):
         return begins or (before.kind is Kind.STRING and token.word("BEGIN"))
     return begins and after is not None and (not token.word("IF") or _has_then(stream))
@@ -191,5 +214,3 @@ def read_body(routine: Routine, signatures: dict[str, Signature], dialect: Diale
         steps = (*steps, Return(block.outputs(), routine.place))
     signature = routine.signature
     return Procedure(signature.name, signature.inputs, steps, tuple(block.locals), tuple(block.cursors), routine.place)
-
-

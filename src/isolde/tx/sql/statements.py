@@ -63,12 +63,27 @@ def convert(node: exp.Expr, reading: Reading) -> Statement:
             reading.outside(node)
 
 
-_KNOWN = {"SAVEPOINT", "RELEASE", "CLOSE", "OPEN", "FETCH", "DECLARE", "PREPARE", "EXECUTE", "CALL", "LOCK", "UNLOCK", "DO", "NOTIFY"}
+_KNOWN = {
+    "SAVEPOINT",
+    "RELEASE",
+    "CLOSE",
+    "OPEN",
+    "FETCH",
+    "DECLARE",
+    "PREPARE",
+    "EXECUTE",
+    "CALL",
+    "LOCK",
+    "UNLOCK",
+    "DO",
+    "NOTIFY",
+}
 
 
 def _insert(node: exp.Insert, reading: Reading) -> Insert:
     reading.only(node, "this", "expression", "default", "conflict", "returning", "ignore", "alternative")
-    target, columns = node.this, ()
+    target: exp.Expr = node.this
+    columns: tuple[str, ...] = ()
     if isinstance(target, exp.Schema):
         reading.only(target, "this", "expressions")
         columns = tuple(reading.name(column) for column in target.expressions)
@@ -182,8 +197,11 @@ def _update(node: exp.Update, reading: Reading) -> Update:
 
 
 def _delete(node: exp.Delete, reading: Reading) -> Delete:
-    reading.only(node, "this", "where", "returning")
+    reading.only(node, "this", "where", "returning", "tables")
     table, alias = _target(node.this, "DELETE of several tables", reading)
+    named = [queries.table(one, reading)[0] for one in node.args.get("tables") or ()]
+    if named and named != [alias or table]:
+        raise reading.refuse(node, "DELETE of several tables", "use one statement a table, with EXISTS")
     return Delete(table, queries.where(node, reading), alias, _returning(node, reading), reading.place(node))
 
 

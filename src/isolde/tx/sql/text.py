@@ -150,7 +150,7 @@ class _Scanner:
         character = content[at]
         if character == "'" or (character == '"' and self.dialect is Dialect.MYSQL):
             return self.string(at, at, backslashes=self.dialect is Dialect.MYSQL)
-        if character in 'eE' and self.dialect is Dialect.POSTGRESQL and content.startswith("'", at + 1):
+        if character in "eE" and self.dialect is Dialect.POSTGRESQL and content.startswith("'", at + 1):
             return self.string(at, at + 1, backslashes=True)
         if character in '"`' or (character == "[" and self.dialect is Dialect.SQLITE):
             return self.quoted()
@@ -219,7 +219,9 @@ class _Scanner:
             return self.take(Kind.PARAMETER, word.end(), word.group()) if word else None
         if character == "%":
             operand = self.found and (self.found[-1].kind is not Kind.SYMBOL or self.found[-1].text == ")")
-            keyword = self.found and self.found[-1].kind is Kind.WORD and self.found[-1].text.upper() in _BEFORE_OPERANDS
+            keyword = (
+                self.found and self.found[-1].kind is Kind.WORD and self.found[-1].text.upper() in _BEFORE_OPERANDS
+            )
             match = _FORMAT.match(content, at)
             if match and (not operand or keyword):
                 return self.take(Kind.PARAMETER, match.end(), match.group(1) or "")
@@ -234,8 +236,38 @@ class _Scanner:
 
 
 _BEFORE_OPERANDS = frozenset(
-    "SELECT WHERE AND OR NOT XOR IN LIKE BETWEEN THEN WHEN ELSE CASE ON SET VALUES VALUE LIMIT OFFSET BY HAVING RETURNING DISTINCT "
-    "DIV MOD IS FROM IF RETURN DEFAULT".split()
+    [
+        "SELECT",
+        "WHERE",
+        "AND",
+        "OR",
+        "NOT",
+        "XOR",
+        "IN",
+        "LIKE",
+        "BETWEEN",
+        "THEN",
+        "WHEN",
+        "ELSE",
+        "CASE",
+        "ON",
+        "SET",
+        "VALUES",
+        "VALUE",
+        "LIMIT",
+        "OFFSET",
+        "BY",
+        "HAVING",
+        "RETURNING",
+        "DISTINCT",
+        "DIV",
+        "MOD",
+        "IS",
+        "FROM",
+        "IF",
+        "RETURN",
+        "DEFAULT",
+    ]
 )
 
 
@@ -313,7 +345,7 @@ def prepare(text: Text, dialect: Dialect) -> Prepared:
 def _well_spaced(text: Text, found: tuple[Token, ...]) -> None:
     """sqlglot reads over a comma too many and joins adjacent strings; MySQL's word ``BINARY`` becomes an alias."""
     for one, two in zip(found, found[1:], strict=False):
-        if one.symbol(",") and two.symbol(",", ")", ";") or (one.symbol("(") and two.symbol(",")):
+        if (one.symbol(",") and two.symbol(",", ")", ";")) or (one.symbol("(") and two.symbol(",")):
             raise text.malformed(two.start, f"'{two.text}'", "an item between commas")
         if one.kind is Kind.STRING and two.kind is Kind.STRING:
             raise text.refuse(two.start, "a string written in two parts", "write it as one")

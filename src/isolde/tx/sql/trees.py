@@ -221,7 +221,9 @@ def trees(text: Text, dialect: Dialect) -> tuple[list[exp.Expr], Reading]:
     except Exception as error:
         # What sqlglot does with text that is no SQL is not promised: it may fail in any way.
         raise text.malformed(0, f"text that cannot be parsed ({type(error).__name__})", "SQL") from None
-    return [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)], Reading(prepared, dialect)
+    return [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)], Reading(
+        prepared, dialect
+    )
 
 
 def _parse_error(error: ParseError, prepared: Prepared) -> MalformedProgram:
