@@ -113,7 +113,7 @@ def expression(node: Any, reading: Reading) -> Expression:
         return _call(node, reading)
     if not isinstance(node, exp.Expr):
         raise reading.prepared.text.malformed(0, "an expression without an operand", "an expression")
-    reading.outside(node)
+    return reading.outside(node)
 
 
 def _binary(node: exp.Expr, operator: Binary, reading: Reading) -> Expression:
@@ -275,6 +275,9 @@ def _in(node: exp.Expr, reading: Reading) -> Expression:
     place = reading.place(node)
     operand = expression(node.this, reading)
     if query := node.args.get("query"):
+        if reading.dialect is Dialect.SQLITE and isinstance(query.this, exp.Subquery):
+            # A second pair of parentheses makes it one value in SQLite, not a set of rows.
+            return InList(operand, (_scalar(query.this, reading),), False, place)
         return InQuery(operand, queries.subquery(query, reading), False, place)
     if not node.expressions and reading.dialect is not Dialect.SQLITE:
         raise reading.malformed(node, "an empty list after IN", "a value")
