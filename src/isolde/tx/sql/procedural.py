@@ -33,7 +33,7 @@ from isolde.tx.procedures import (
     While,
 )
 from isolde.tx.schema import Type
-from isolde.tx.sql.embedded import FOUND, Embedded
+from isolde.tx.sql.embedded import FOUND, Embedded, Signature
 from isolde.tx.sql.stream import Stream
 from isolde.tx.sql.text import Kind, Text, Token
 from isolde.tx.sql.types import read_column_type
