@@ -286,10 +286,21 @@ class Prepared:
     names: tuple[str, ...]
     strings: dict[int, Token]
     replaces: bool
+    tokens: tuple[Token, ...]
     first: int
     """Where the first token stands, in the text that was written."""
     moves: tuple[tuple[int, int, int], ...]
     """``(new start, old start, length)`` of the pieces, in order."""
+
+    def opens(self, position: int) -> bool:
+        """Whether a parenthesis of grouping stands before this token, with nothing but prefixes between them."""
+        index = next((i for i, token in enumerate(self.tokens) if token.start >= position), 0) - 1
+        while index >= 0 and (self.tokens[index].word("NOT") or self.tokens[index].symbol("-", "~", "!", "+")):
+            index -= 1
+        if index < 0 or not self.tokens[index].symbol("("):
+            return False
+        before = self.tokens[index - 1] if index else None
+        return before is None or before.kind is not Kind.WORD or before.text.upper() in _BEFORE_OPERANDS
 
     def original(self, position: int) -> int:
         index = bisect_right(self.moves, position, key=lambda move: move[0]) - 1
@@ -349,6 +360,7 @@ def prepare(text: Text, dialect: Dialect) -> Prepared:
         tuple(names),
         strings,
         replaces,
+        found,
         found[0].start if found else 0,
         tuple(moves),
     )
