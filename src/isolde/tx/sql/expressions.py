@@ -113,7 +113,7 @@ def expression(node: Any, reading: Reading) -> Expression:
         return _call(node, reading)
     if not isinstance(node, exp.Expr):
         raise reading.prepared.text.malformed(0, "an expression without an operand", "an expression")
-    reading.outside(node)
+    return reading.outside(node)
 
 
 def _binary(node: exp.Expr, operator: Binary, reading: Reading) -> Expression:
@@ -122,6 +122,8 @@ def _binary(node: exp.Expr, operator: Binary, reading: Reading) -> Expression:
         if side is None:
             raise reading.malformed(node, f"'{operator}' without an operand", "an expression")
     _grouped(node, reading)
+    if operator is Binary.BIT_XOR and reading.dialect is Dialect.SQLITE:
+        raise reading.malformed(node, "'^'", "an operator of SQLite")
     if operator is Binary.CONCATENATE and reading.dialect is Dialect.MYSQL:
         raise reading.refuse(node, "'||' for strings", "use CONCAT; '||' is OR in MySQL")
     left, right = expression(node.this, reading), expression(node.expression, reading)
@@ -129,14 +131,18 @@ def _binary(node: exp.Expr, operator: Binary, reading: Reading) -> Expression:
 
 
 def _grouped(node: exp.Expr, reading: Reading) -> None:
-    """Refuses a predicate inside of a predicate without parentheses, where dialects group differently and sqlglot does not."""
-    if isinstance(node, _PREDICATES):
-        for child in (node.args.get("this"), node.args.get("expression")):
-            inner = child.this if isinstance(child, exp.Not) else child
-            if isinstance(inner, _PREDICATES):
-                raise reading.refuse(
-                    inner, "a comparison inside of a comparison without parentheses", "write parentheses"
-                )
+    """Refuses a predicate inside of a predicate without parentheses: dialects group them differently, and sqlglot not as they do.
+
+    sqlglot puts parentheses of its own around some; right for PostgreSQL and SQLite, but MySQL reads from left to right.
+    """
+    for child in (node.args.get("this"), node.args.get("expression")):
+        inner = child.this if isinstance(child, exp.Not) else child
+        if isinstance(inner, exp.Paren) and reading.dialect is Dialect.MYSQL:
+            content = inner.unnest()
+            bare = content.this if isinstance(content, exp.Not) else content
+            inner = inner if reading.prepared.opens(reading.start(inner)) else bare
+        if isinstance(node, _PREDICATES) and isinstance(inner, _PREDICATES):
+            raise reading.refuse(inner, "a comparison inside of a comparison without parentheses", "write parentheses")
 
 
 def _paren(node: exp.Expr, reading: Reading) -> Expression:
@@ -187,12 +193,14 @@ def _column(node: exp.Expr, reading: Reading) -> Expression:
         raise reading.refuse(node, f"the word {str(identifier.this).upper()} here")
     name = reading.name(identifier)
     table = reading.name(node.args["table"]) if node.args.get("table") else None
+    if table is None and name in reading.variables:
+        return Parameter(name, reading.place(node))
     return Name(name, table or reading.merged[-1].get(name), reading.place(node))
 
 
 def _parameter(node: exp.Expr, reading: Reading) -> Expression:
     token, name = reading.mark(cast(exp.Placeholder, node))
-    place = reading.prepared.text.place(token.start)
+    place = reading.at(token.start)
     return Literal(token.value, place) if token.kind is Kind.STRING else Parameter(name, place)
 
 
@@ -271,6 +279,9 @@ def _in(node: exp.Expr, reading: Reading) -> Expression:
     place = reading.place(node)
     operand = expression(node.this, reading)
     if query := node.args.get("query"):
+        if reading.dialect is Dialect.SQLITE and isinstance(query.this, exp.Subquery):
+            # A second pair of parentheses makes it one value in SQLite, not a set of rows.
+            return InList(operand, (_scalar(query.this, reading),), False, place)
         return InQuery(operand, queries.subquery(query, reading), False, place)
     if not node.expressions and reading.dialect is not Dialect.SQLITE:
         raise reading.malformed(node, "an empty list after IN", "a value")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
@@ -15,23 +16,26 @@ from isolde.tx.sql.trees import Reading, trees
 from isolde.tx.statements import Assignment, Default, Delete, Insert, InsertMode, OnConflict, Statement, Update
 
 
-def read_statement(text: Text, dialect: Dialect) -> Statement:
-    """The one statement of ``text``."""
+def read_statement(text: Text, dialect: Dialect, variables: frozenset[str] = frozenset()) -> Statement:
+    """The one statement of ``text``. A plain name among ``variables`` is that variable, even where a column has it, too."""
     parsed, reading = trees(text, dialect)
+    reading.variables = variables
     if len(parsed) != 1:
         raise text.malformed(0, f"{len(parsed)} statements" if parsed else "no statement", "one statement")
     return convert(parsed[0], reading)
 
 
-def read_expression(text: Text, dialect: Dialect) -> Expression:
+def read_expression(text: Text, dialect: Dialect, variables: frozenset[str] = frozenset()) -> Expression:
     """The one expression of ``text``, as it may stand after SELECT."""
-    query = read_statement(Text(f"SELECT {text.content}", text.source), dialect) if not text.content.strip() else None
-    if query is not None:
-        raise text.malformed(0, "nothing", "an expression")
-    parsed, reading = trees(text, dialect)
-    if len(parsed) != 1:
-        raise text.malformed(0, f"{len(parsed)} statements", "an expression")
-    return expressions.expression(parsed[0], reading)
+    # Alone, a text like "x y" or "close" would be a statement to sqlglot.
+    parsed, reading = trees(text.surrounded("SELECT "), dialect)
+    reading.variables = variables
+    node = parsed[0] if len(parsed) == 1 else None
+    if not isinstance(node, exp.Select) or {name for name, value in node.args.items() if value} != {"expressions"}:
+        raise text.malformed(0, f"'{text.content.strip()[:40]}'", "an expression")
+    if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Alias):
+        raise text.malformed(0, f"'{text.content.strip()[:40]}'", "one expression")
+    return expressions.expression(node.expressions[0], reading)
 
 
 def convert(node: exp.Expr, reading: Reading) -> Statement:
@@ -43,7 +47,7 @@ def convert(node: exp.Expr, reading: Reading) -> Statement:
         case exp.Select():
             if reading.prepared.text.content.lstrip().upper().startswith("TABLE"):
                 raise reading.refuse(node, "TABLE as a statement", "use SELECT * FROM")
-            return queries.select(node, reading)
+            return replace(queries.select(node, reading), place=reading.beginning())
         case exp.Insert():
             return _insert(node, reading)
         case exp.Update():
@@ -53,11 +57,12 @@ def convert(node: exp.Expr, reading: Reading) -> Statement:
         case exp.Alias() | exp.Column() | exp.Literal() | exp.Binary() | exp.Unary() | exp.Identifier():
             first = reading.prepared.text.content.split()
             what = first[0].upper() if first else "nothing"
+            text = reading.prepared.text
             if what in _KNOWN:
-                raise reading.refuse(node, f"the statement {what}")
-            raise reading.malformed(node, f"'{what}'", "SELECT, INSERT, UPDATE or DELETE")
+                raise text.refuse(reading.prepared.first, f"the statement {what}")
+            raise text.malformed(reading.prepared.first, f"'{what}'", "SELECT, INSERT, UPDATE or DELETE")
         case _:
-            reading.outside(node)
+            return reading.outside(node)
 
 
 _KNOWN = {
@@ -79,7 +84,8 @@ _KNOWN = {
 
 def _insert(node: exp.Insert, reading: Reading) -> Insert:
     reading.only(node, "this", "expression", "default", "conflict", "returning", "ignore", "alternative")
-    target, columns = node.this, ()
+    target: exp.Expr = node.this
+    columns: tuple[str, ...] = ()
     if isinstance(target, exp.Schema):
         reading.only(target, "this", "expressions")
         columns = tuple(reading.name(column) for column in target.expressions)
@@ -94,7 +100,7 @@ def _insert(node: exp.Insert, reading: Reading) -> Insert:
         _conflict(node.args.get("conflict"), table, reading),
         _returning(node, reading),
         _mode(node, reading),
-        reading.place(node),
+        reading.beginning(),
     )
 
 
@@ -189,13 +195,16 @@ def _update(node: exp.Update, reading: Reading) -> Update:
     table, alias = _target(node.this, "UPDATE of several tables", reading)
     assignments = _assignments(node.expressions, {table, alias or table}, reading)
     where = queries.where(node, reading)
-    return Update(table, assignments, where, alias, _returning(node, reading), reading.place(node))
+    return Update(table, assignments, where, alias, _returning(node, reading), reading.beginning())
 
 
 def _delete(node: exp.Delete, reading: Reading) -> Delete:
-    reading.only(node, "this", "where", "returning")
+    reading.only(node, "this", "where", "returning", "tables")
     table, alias = _target(node.this, "DELETE of several tables", reading)
-    return Delete(table, queries.where(node, reading), alias, _returning(node, reading), reading.place(node))
+    named = [queries.table(one, reading)[0] for one in node.args.get("tables") or ()]
+    if named and named != [alias or table]:
+        raise reading.refuse(node, "DELETE of several tables", "use one statement a table, with EXISTS")
+    return Delete(table, queries.where(node, reading), alias, _returning(node, reading), reading.beginning())
 
 
 def _target(node: Any, several: str, reading: Reading) -> tuple[str, str | None]:
