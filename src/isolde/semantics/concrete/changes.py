@@ -11,8 +11,9 @@ from isolde.semantics.concrete.compiler import Compiler, Writer
 from isolde.semantics.concrete.expressions import Binding, Frame
 from isolde.semantics.concrete.queries import expanded
 from isolde.semantics.concrete.rules import outside
-from isolde.semantics.concrete.sources import Loops, conjuncts, table_binding
-from isolde.semantics.concrete.static import Code, Static
+from isolde.semantics.concrete.sources import Loops, conjuncts, parts, table_binding
+from isolde.semantics.concrete.sqlite import collapsed, stored_rowid
+from isolde.semantics.concrete.static import Affinity, Code, Static
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Expression
 from isolde.tx.queries import Item, Select, Star
@@ -98,13 +99,17 @@ def _value(frame: Frame, info: TableInfo, assignment: Assignment) -> str:
     column = info.table.columns[info.column(assignment.column)]
     if isinstance(assignment.value, Default):
         return default(frame.compiler, info, column)
-    return frame.compiler.rules.stored(frame.compile(assignment.value), column)
+    value = frame.compiler.rules.stored(frame.compile(assignment.value), column)
+    return frame.compiler.namespace.call(stored_rowid, value) if info.column(column.name) == info.rowid else value
 
 
 def default(compiler: Compiler, info: TableInfo, column: Column) -> str:
     if column.generated and compiler.dialect is Dialect.POSTGRESQL:
         return f"S.next_id({info.position})"
     if column.default is None:
+        place = info.column(column.name)
+        if compiler.dialect is Dialect.MYSQL and info.solid[place] and not column.generated:
+            raise ExecutionError("not-null", f"{info.table.name}.{column.name} has no default value")
         return "None"
     return compiler.rules.stored(Frame(compiler).compile(column.default), column)
 
@@ -126,7 +131,7 @@ def _returning(
     frame.bindings = [binding]
     outputs = expanded(items, frame)
     codes = [frame.compile(output.expression) for output in outputs]
-    values = ", ".join(compiler.rules.output(code) for code in codes)
+    values = ", ".join(_shown(compiler, stem, code) for code in codes)
     writer.line("out = []")
     writer.open(f"for {binding.variable} in {rows}:")
     writer.line(f"out.append(({values},))")
@@ -134,6 +139,14 @@ def _returning(
     writer.line("return count, out")
     columns = tuple((output.name, code.type) for output, code in zip(outputs, codes, strict=True))
     return Changed(compiler.function(stem, frame, writer), columns)
+
+
+def _shown(compiler: Compiler, stem: str, code: Code) -> str:
+    """SQLite's RETURNING shows what it stores: a whole number in a REAL column as an integer."""
+    text = compiler.rules.output(code)
+    if code.type.affinity is Affinity.REAL and code.column and stem != "delete_":
+        return compiler.namespace.call(collapsed, text)
+    return text
 
 
 # INSERT
@@ -203,6 +216,10 @@ def _rows(
                 cells[place] = default(compiler, info, column)
             else:
                 cells[place] = compiler.rules.stored(frame.compile(value), column)
+                if _defaulting(compiler, insert) and not column.nullable and column.default is not None:
+                    name = compiler.namespace.fresh("t")
+                    instead = default(compiler, info, column)
+                    cells[place] = f"({name} if ({name} := {cells[place]}) is not None else {instead})"
         inner.lines.append(f"({', '.join(cells[place] for place in range(len(columns)))},)")
     if len(inner.lines) == 1:
         return f"({inner.lines[0]},)"
@@ -213,7 +230,14 @@ def _rows(
     made = Frame(compiler, frame)
     made.free = dict(frame.free)
     made.memos = list(frame.memos)
-    return compiler.function("values_", made, body)
+    call = compiler.function("values_", made, body)
+    # A query among the values sees the table as it was before the statement.
+    return f"list({call})" if any(isinstance(part, Select) for part in parts(insert.source)) else call
+
+
+def _defaulting(compiler: Compiler, insert: Insert) -> bool:
+    """SQLite's REPLACE puts the default in place of a null that a column does not take."""
+    return insert.mode is InsertMode.REPLACE and compiler.dialect is Dialect.SQLITE
 
 
 def _target(compiler: Compiler, info: TableInfo, conflict: OnConflict | None) -> tuple[int, ...]:

@@ -263,7 +263,7 @@ def inserted(
             _references(store, plan.checks, [row], [])
     if store.dialect is not Dialect.MYSQL:
         for reference in plan.checks.outgoing:
-            _parents(store, reference, done)
+            _parents(store, reference, [table.rows[number] for number in new_numbers if number in table.rows])
     if gone:
         for reference in store.catalog.references:
             if reference.parent == plan.position:

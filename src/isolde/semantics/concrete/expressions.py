@@ -96,6 +96,8 @@ class Frame:
                 for inner in crossed:
                     inner.free[found[0].variable] = True
                 return found[0].code(name.name)
+            if name.table is not None and any(binding.name == name.table for binding in frame.bindings):
+                break
             if frame.variables and (code := self._variable(frame, name, crossed)) is not None:
                 return code
             crossed.append(frame)
@@ -195,6 +197,9 @@ class Frame:
         operand = self.compile(node.operand)
         if node.truth is Truth.NULL:
             test = "is not None" if node.negated else "is None"
+            if operand.constant is not None:
+                answer = (operand.constant.value is None) is not node.negated
+                return Code(str(answer), BOOLEAN, solid=True)
             return Code(f"({operand.text} {test})", BOOLEAN, solid=True)
         wanted = node.truth is Truth.TRUE
         text = f"({self.compiler.rules.truth(operand, 'IS').text} is {wanted})"
@@ -227,7 +232,7 @@ class Frame:
         operand = self.compile(node.operand)
         items = [self.compile(item) for item in node.items]
         if self.compiler.dialect is Dialect.POSTGRESQL:
-            (operand, *items), _ = rules.common([operand, *items], "IN")
+            items = self._in_array(node, operand, items)
         elif self.compiler.dialect is Dialect.SQLITE:
             # The items have no affinity here, even columns: only the left side's counts.
             items = [Code(item.text, Static(item.type.sort), item.constant, solid=item.solid) for item in items]
@@ -239,6 +244,26 @@ class Frame:
         if node.negated:
             result = rules.negation(result)
         return result if bind == again.text else Code(f"({bind}, {result.text})[1]", BOOLEAN, solid=result.solid)
+
+    def _in_array(self, node: InList, operand: Code, items: list[Code]) -> list[Code]:
+        """PostgreSQL makes an array of items without columns if they have a type in common; others are compared one by one."""
+        from isolde.semantics.concrete.sources import parts
+
+        plain = [
+            place
+            for place, item in enumerate(node.items)
+            if not any(isinstance(part, Name | ScalarQuery) for part in parts(item))
+        ]
+        if len(plain) > 1:
+            try:
+                _, type_ = self.compiler.rules.common([operand, *[items[place] for place in plain]], "IN")
+                typed = [Code("None", type_)]
+            except ExecutionError:
+                return items
+            for place in plain:
+                converted, _ = self.compiler.rules.common([items[place], *typed], "IN")
+                items[place] = converted[0]
+        return items
 
     def _in_query(self, node: InQuery) -> Code:
         rules = self.compiler.rules
@@ -260,7 +285,9 @@ class Frame:
         query = self.compiler.query(node.query, self)
         if len(query.columns) != 1:
             raise ExecutionError("type", f"a scalar query has {len(query.columns)} columns; expected one")
-        helper = first if self.compiler.dialect is Dialect.SQLITE else single
+        helper = first if self.compiler.dialect is Dialect.SQLITE and not node.query.order_by else single
+        if self.compiler.dialect is Dialect.SQLITE and node.query.order_by:
+            helper = first_ordered
         text = f"{self.compiler.namespace.ref(helper)}({self._remembered(query.call, query.correlated)})"
         type_ = query.columns[0][1]
         if type_.sort is Sort.UNKNOWN:
@@ -277,19 +304,25 @@ class Frame:
 
     def _case(self, node: Case) -> Code:
         rules = self.compiler.rules
-        results = [self.compile(when.result) for when in node.whens]
-        results.append(rules.null() if node.otherwise is None else self.compile(node.otherwise))
-        results, type_ = rules.common(results, "CASE")
         bind = ""
         again: Code | None = None
         if node.operand is not None:
-            bind, again = self._named(self.compile(node.operand))
-        text = results[-1].text
-        for when, result in zip(reversed(node.whens), reversed(results[:-1]), strict=True):
+            operand = self.compile(node.operand)
+            if operand.type.sort in (Sort.UNKNOWN, Sort.NULL) and self.compiler.dialect is Dialect.POSTGRESQL:
+                operand = operand.typed(Static(Sort.TEXT))
+            bind, again = self._named(operand)
+        tests: list[str] = []
+        results: list[Code] = []
+        for when in node.whens:
             if again is None:
-                test = self.condition(when.condition, "CASE")
+                tests.append(self.condition(when.condition, "CASE"))
             else:
-                test = rules.compared(Binary.EQUAL, again, self.compile(when.condition)).text
+                tests.append(rules.compared(Binary.EQUAL, again, self.compile(when.condition)).text)
+            results.append(self.compile(when.result))
+        results.append(rules.null() if node.otherwise is None else self.compile(node.otherwise))
+        results, type_ = rules.common(results, "CASE")
+        text = results[-1].text
+        for test, result in zip(reversed(tests), reversed(results[:-1]), strict=True):
             text = f"({result.text} if {test} else {text})"
         if again is not None and bind != again.text:
             text = f"({bind}, {text})[1]"
@@ -310,4 +343,11 @@ def single(rows: list[tuple[object, ...]]) -> object:
 
 
 def first(rows: list[tuple[object, ...]]) -> object:
+    """SQLite's: the first of several rows, if it does not matter which that is."""
+    if any(row != rows[0] for row in rows):
+        raise outside("a scalar query of several rows without an order", "SQLite takes the row that its plan finds first")
+    return rows[0][0] if rows else None
+
+
+def first_ordered(rows: list[tuple[object, ...]]) -> object:
     return rows[0][0] if rows else None

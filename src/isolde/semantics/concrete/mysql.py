@@ -72,8 +72,13 @@ def text_number(text: str) -> float:
 def strict_text_number(text: str) -> float:
     found = _PREFIX.match(text)
     if not found or text[found.end() :].strip(" \t\n\v\f\r"):
-        raise ExecutionError("conversion", f"incorrect DOUBLE value {text!r}")
+        raise no_number(text)
     return float(found[1])
+
+
+def no_number(text: str) -> Exception:
+    """It is an error, or it is not, as the plan has it: constants are converted before errors count."""
+    return outside(f"a text that is no number, taken as one in a statement that changes tables ({text!r}),", "use a number")
 
 
 def text_integer(text: str) -> int:
@@ -84,7 +89,7 @@ def text_integer(text: str) -> int:
 def strict_text_integer(text: str) -> int:
     found = _INTEGER_PREFIX.match(text)
     if not found or text[found.end() :].strip(" \t\n\v\f\r"):
-        raise ExecutionError("conversion", f"incorrect INTEGER value {text!r}")
+        raise no_number(text)
     return int(found[1])
 
 

@@ -43,7 +43,8 @@ def greatest(*values: Any) -> Any:
 
 
 def least(*values: Any) -> Any:
-    return min(values, key=sqlite.rank)
+    """Of equal ones the last, where max gives the first: 0 and 0.0 are equal."""
+    return min(reversed(values), key=sqlite.rank)
 
 
 def absolute(value: Any) -> Any:
