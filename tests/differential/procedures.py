@@ -76,7 +76,7 @@ class Procedures(Generator):
         where = ex.BinaryOperation(Binary.EQUAL, ex.Name("id" if table == "t0" else "k"), self.whole(scope, 0))
         if roll < 0.85:
             return st.Update(table, (st.Assignment(column, self.whole(both)),), where if self.chance(0.7) else self.condition(both, 1))
-        return st.Delete("t1", where)
+        return st.Delete("t1", ex.BinaryOperation(Binary.EQUAL, ex.Name("k"), self.whole(scope, 0)))
 
     def steps(self, depth: int, count: int, loops: list[str]) -> tuple[pr.Step, ...]:
         return tuple(self.step(depth, loops) for _ in range(self.random.randrange(1, count + 1)))

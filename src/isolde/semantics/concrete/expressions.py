@@ -116,6 +116,9 @@ class Frame:
             inner.free.setdefault(f"v_{row}", False)
         if name.table is None:
             return Code(f"v_{row}", type_)
+        if type_.sort is Sort.NULL:
+            # A row that no step has given columns to yet.
+            return Code("None", type_)
         if type_.sort is not Sort.ROW:
             return None
         names = [column for column, _ in type_.columns]
