@@ -66,7 +66,9 @@ class Text:
             size = f"({type_.precision}, {type_.scale})" if type_.precision else ""
             return ("DECIMAL" if self.dialect is MY else "NUMERIC") + size
         if type_.kind is sc.Kind.TEXT and type_.length:
-            return {MY: "CHAR", PG: "varchar", LITE: "TEXT"}[self.dialect] + (f"({type_.length})" if self.dialect is not LITE else "")
+            return {MY: "CHAR", PG: "varchar", LITE: "TEXT"}[self.dialect] + (
+                f"({type_.length})" if self.dialect is not LITE else ""
+            )
         return CASTS[self.dialect][type_.kind.value]
 
     def expression(self, node: ex.Expression) -> str:

@@ -98,6 +98,8 @@ def _assigned(
 def _value(frame: Frame, info: TableInfo, assignment: Assignment) -> str:
     column = info.table.columns[info.column(assignment.column)]
     if isinstance(assignment.value, Default):
+        if column.generated and frame.compiler.dialect is Dialect.MYSQL:
+            raise outside("UPDATE of a generated id to DEFAULT in MySQL")
         return default(frame.compiler, info, column)
     value = frame.compiler.rules.stored(frame.compile(assignment.value), column)
     return frame.compiler.namespace.call(stored_rowid, value) if info.column(column.name) == info.rowid else value
@@ -171,13 +173,15 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
         raise ExecutionError("name", "a column is named twice in INSERT")
     frame, writer = Frame(compiler, parent), Writer()
     source = _rows(compiler, frame, info, insert, places, writer)
+    if compiler.dialect is Dialect.MYSQL and insert.on_conflict is not None:
+        _refuse_odd_update(insert, info, names)
     conflict, arguments = _conflict(compiler, frame, info, insert.on_conflict)
     plan = constraints.InsertPlan(
         position=info.position,
         checks=constraints.Checks.of(compiler, info, tuple(range(len(info.types)))),
         mode=insert.mode,
         conflict=insert.on_conflict is not None,
-        target=_target(compiler, info, insert.on_conflict),
+        target=_target(info, insert.on_conflict),
         updating=insert.on_conflict is not None and bool(insert.on_conflict.assignments),
         known=None if isinstance(insert.source, Select) else len(insert.source),
         supplied=info.generated is not None and info.generated in places,
@@ -199,13 +203,19 @@ def _refuse_bending(insert: Insert, info: TableInfo) -> None:
         raise outside("INSERT IGNORE … SELECT in MySQL", "IGNORE also bends values to the columns' types")
 
 
-def _rows(
-    compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, places: list[int], writer: Writer
-) -> str:
+def _refuse_odd_update(insert: Insert, info: TableInfo, names: tuple[str, ...]) -> None:
+    assert insert.on_conflict is not None
+    for assignment in insert.on_conflict.assignments:
+        if assignment.column not in names and info.solid[info.column(assignment.column)]:
+            raise outside("ON DUPLICATE KEY UPDATE of a NOT NULL column that the INSERT does not name", "name it")
+    reads = [part.table for part in parts(insert.source) if isinstance(part, TableSource)]
+    if isinstance(insert.source, Select) and info.table.name in reads:
+        raise outside("INSERT … SELECT … ON DUPLICATE KEY UPDATE from the table itself", "select into variables first")
+
+
+def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, places: list[int], writer: Writer) -> str:
     columns = info.table.columns
-    defaults = {
-        place: default(compiler, info, column) for place, column in enumerate(columns) if place not in places
-    }
+    defaults = {place: default(compiler, info, column) for place, column in enumerate(columns) if place not in places}
     if isinstance(insert.source, Select):
         query = compiler.query(insert.source, frame)
         if len(query.columns) != len(places):
@@ -255,7 +265,7 @@ def _defaulting(compiler: Compiler, insert: Insert) -> bool:
     return insert.mode is InsertMode.REPLACE and compiler.dialect is Dialect.SQLITE
 
 
-def _target(compiler: Compiler, info: TableInfo, conflict: OnConflict | None) -> tuple[int, ...]:
+def _target(info: TableInfo, conflict: OnConflict | None) -> tuple[int, ...]:
     """The unique keys that ON CONFLICT looks at, by position."""
     if conflict is None or not conflict.columns:
         return tuple(range(len(info.uniques)))
@@ -266,9 +276,7 @@ def _target(compiler: Compiler, info: TableInfo, conflict: OnConflict | None) ->
     return found
 
 
-def _conflict(
-    compiler: Compiler, frame: Frame, info: TableInfo, conflict: OnConflict | None
-) -> tuple[str, str]:
+def _conflict(compiler: Compiler, frame: Frame, info: TableInfo, conflict: OnConflict | None) -> tuple[str, str]:
     """A function from the row that is there, and the one that was to be inserted, to the new one; ``None`` leaves it."""
     if conflict is None or not conflict.assignments:
         return "None", ""
