@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -48,7 +49,10 @@ class PostgreSQL:
     def __init__(self, url: str) -> None:
         import psycopg
 
-        self.connection: Any = psycopg.connect(url, prepare_threshold=None)
+        self.connection: Any = psycopg.connect(url, prepare_threshold=None, autocommit=True)
+        self.execute(f"CREATE SCHEMA isolde_{os.getpid()}")
+        self.execute(f"SET search_path TO isolde_{os.getpid()}")
+        self.connection.autocommit = False
 
     def execute(self, text: str) -> tuple[list[tuple[Any, ...]], int]:
         import psycopg
@@ -83,8 +87,8 @@ class MariaDB:
         import pymysql  # type: ignore[import-untyped, unused-ignore]
 
         self.connection: Any = pymysql.connect(charset="utf8mb4", autocommit=False, **where)
-        self.execute("CREATE DATABASE IF NOT EXISTS isolde_test CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
-        self.execute("USE isolde_test")
+        self.execute(f"CREATE DATABASE IF NOT EXISTS isolde_{os.getpid()} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+        self.execute(f"USE isolde_{os.getpid()}")
         self.execute("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci")
 
     def execute(self, text: str) -> tuple[list[tuple[Any, ...]], int]:

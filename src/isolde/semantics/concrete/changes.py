@@ -172,9 +172,9 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
     if len(set(places)) < len(places):
         raise ExecutionError("name", "a column is named twice in INSERT")
     frame, writer = Frame(compiler, parent), Writer()
-    source = _rows(compiler, frame, info, insert, places, writer)
     if compiler.dialect is Dialect.MYSQL and insert.on_conflict is not None:
         _refuse_odd_update(insert, info, names)
+    source = _rows(compiler, frame, info, insert, places, writer)
     conflict, arguments = _conflict(compiler, frame, info, insert.on_conflict)
     plan = constraints.InsertPlan(
         position=info.position,

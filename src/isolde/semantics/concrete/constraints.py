@@ -358,12 +358,14 @@ class _Ids:
         self.place = table.info.generated
         self.left = 0
         self.size = 1
+        self.row = -1
         self.next = 0
 
     def filled(self, row: Row) -> Row:
         if self.place is None or self.store.dialect is Dialect.POSTGRESQL:
             return row
         value = row[self.place]
+        self.row += 1
         if value is None or (value == 0 and self.store.dialect is Dialect.MYSQL):
             value = self._largest() + 1 if self.store.dialect is Dialect.SQLITE else self._reserved()
             return (*row[: self.place], value, *row[self.place + 1 :])
@@ -376,8 +378,7 @@ class _Ids:
 
     def _reserved(self) -> int:
         if self.left == 0:
-            first = self.size == 1
-            self.left = self.plan.known if first and self.plan.known else self.size
+            self.left = self.plan.known - self.row if self.plan.known else self.size
             self.size *= 2
             self.next = self.table.counter
             self.table.counter += self.left

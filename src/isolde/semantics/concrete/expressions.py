@@ -194,7 +194,7 @@ class Frame:
     def _unary(self, node: UnaryOperation) -> Code:
         operand = self.compile(node.operand)
         folding = self.compiler.dialect is Dialect.MYSQL and node.operator is Unary.NEGATE
-        if folding and operand.type.sort is Sort.INTEGER and not isinstance(node.operand, Literal):
+        if folding and operand.type.sort is Sort.INTEGER and operand.constant is None:
             return self._mysql_negated(node, operand)
         return self.compiler.rules.unary(node.operator, operand)
 

@@ -35,7 +35,7 @@ def called(rules: SQLite, function: Function, arguments: list[Code]) -> Code:
         case Function.CONCAT | Function.CEILING | Function.FLOOR:
             raise ExecutionError("name", f"no such function: {function.value}")
         case _:
-            return rules.lifted(_FUNCTIONS[function], arguments, ANY)
+            return rules.lifted(_FUNCTIONS[function], arguments, ANY, solid=function is not Function.SIGN)
 
 
 def greatest(*values: Any) -> Any:
