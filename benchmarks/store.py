@@ -35,7 +35,9 @@ def read(table: str, columns: tuple[str, ...], **keys: ex.Expression) -> qu.Sele
 
 
 def change(table: str, keys: dict[str, ex.Expression], **values: ex.Expression) -> pr.Run:
-    return pr.Run(st.Update(table, tuple(st.Assignment(column, value) for column, value in values.items()), where(**keys)))
+    return pr.Run(
+        st.Update(table, tuple(st.Assignment(column, value) for column, value in values.items()), where(**keys))
+    )
 
 
 def insert(table: str, **values: ex.Expression) -> pr.Run:
@@ -63,7 +65,9 @@ TRANSFER = pr.Procedure(
                 (
                     operation(V("have"), Binary.GREATER_EQUAL, P("amount")),
                     (
-                        change("accounts", {"id": P("source")}, balance=operation(V("have"), Binary.SUBTRACT, P("amount"))),
+                        change(
+                            "accounts", {"id": P("source")}, balance=operation(V("have"), Binary.SUBTRACT, P("amount"))
+                        ),
                         change("accounts", {"id": P("target")}, balance=operation(V("there"), Binary.ADD, P("amount"))),
                     ),
                 ),
@@ -97,7 +101,9 @@ NEW_ORDER = pr.Procedure(
     (pr.Local("w"), pr.Local("d"), pr.Local("c"), pr.Local("lines"), pr.Local("seed")),
     (
         pr.Fetch(read("warehouse", ("w_tax",), w_id=P("w")), ("w_tax",)),
-        pr.Fetch(read("customer", ("c_discount", "c_last"), c_w_id=P("w"), c_d_id=P("d"), c_id=P("c")), ("discount", "last")),
+        pr.Fetch(
+            read("customer", ("c_discount", "c_last"), c_w_id=P("w"), c_d_id=P("d"), c_id=P("c")), ("discount", "last")
+        ),
         pr.Fetch(read("district", ("d_tax", "d_next_o_id"), **KEYS), ("d_tax", "o")),
         change("district", KEYS, d_next_o_id=operation(V("d_next_o_id"), Binary.ADD, N(1))),
         insert("orders", o_w_id=P("w"), o_d_id=P("d"), o_id=V("o"), o_c_id=P("c"), o_ol_cnt=P("lines")),
@@ -107,7 +113,14 @@ NEW_ORDER = pr.Procedure(
             N(1),
             P("lines"),
             (
-                pr.Assign("i", operation(operation(operation(P("seed"), Binary.MULTIPLY, V("n")), Binary.MODULO, N(1000)), Binary.ADD, N(1))),
+                pr.Assign(
+                    "i",
+                    operation(
+                        operation(operation(P("seed"), Binary.MULTIPLY, V("n")), Binary.MODULO, N(1000)),
+                        Binary.ADD,
+                        N(1),
+                    ),
+                ),
                 pr.Assign("many", operation(operation(V("n"), Binary.MODULO, N(10)), Binary.ADD, N(1))),
                 pr.Fetch(read("item", ("i_price", "i_name"), i_id=V("i")), ("price", "name"), required=True),
                 pr.Fetch(read("stock", ("s_quantity", "s_dist"), **STOCK), ("quantity", "dist")),
@@ -155,11 +168,17 @@ def new_orders(dialect: Dialect, count: int) -> float:
     store.load("warehouse", [(1, tax)])
     store.load("district", [(1, place, tax, 1) for place in range(1, 11)])
     store.load("customer", [(1, district, place, tax, "BAR") for district in range(1, 11) for place in range(1, 101)])
-    store.load("item", [(place, "thing", Decimal("9.50") if dialect is not Dialect.SQLITE else 9.5) for place in range(1, 1001)])
+    store.load(
+        "item",
+        [(place, "thing", Decimal("9.50") if dialect is not Dialect.SQLITE else 9.5) for place in range(1, 1001)],
+    )
     zero = Decimal("0.00") if dialect is not Dialect.SQLITE else 0
     store.load("stock", [(1, place, 50, zero, 0, "here") for place in range(1, 1001)])
     random = Random(1)
-    inputs = [(1, random.randrange(1, 11), random.randrange(1, 101), random.randrange(5, 16), random.randrange(1, 10_000)) for _ in range(count)]
+    inputs = [
+        (1, random.randrange(1, 11), random.randrange(1, 101), random.randrange(5, 16), random.randrange(1, 10_000))
+        for _ in range(count)
+    ]
     start = time.process_time()
     for arguments in inputs:
         store.call(program, "new_order", arguments)

@@ -87,7 +87,9 @@ class MariaDB:
         import pymysql  # type: ignore[import-untyped, unused-ignore]
 
         self.connection: Any = pymysql.connect(charset="utf8mb4", autocommit=False, **where)
-        self.execute(f"CREATE DATABASE IF NOT EXISTS isolde_{os.getpid()} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+        self.execute(
+            f"CREATE DATABASE IF NOT EXISTS isolde_{os.getpid()} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+        )
         self.execute(f"USE isolde_{os.getpid()}")
         self.execute("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci")
 

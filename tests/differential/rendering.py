@@ -37,7 +37,9 @@ class Text:
             case None:
                 return "NULL"
             case bool():
-                return "TRUE" if value else "FALSE"
+                # x IS TRUE asks for truth in SQLite, x IS 1 for equality.
+                names = ("0", "1") if self.dialect is LITE else ("FALSE", "TRUE")
+                return names[value]
             case int():
                 return str(value) if value >= 0 else f"({value})"
             case Decimal():

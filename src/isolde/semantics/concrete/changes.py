@@ -256,8 +256,19 @@ def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, pla
     reads = [part.table for part in parts(insert.source) if isinstance(part, TableSource)]
     if compiler.dialect is Dialect.MYSQL and insert.table in reads:
         raise outside("an INSERT of several rows whose values read the table", "MariaDB shows them the rows before")
-    # A query among the values sees the table as it was before the statement.
-    return f"list({call})" if any(isinstance(part, Select) for part in parts(insert.source)) else call
+    if not any(isinstance(part, Select) for part in parts(insert.source)):
+        return call
+    # A query among the values sees the table as it was before the statement; ids are still taken row by row.
+    place = info.generated
+    if (
+        place is not None
+        and compiler.dialect is Dialect.POSTGRESQL
+        and f"S.next_id({info.position})" in " ".join(inner.lines)
+    ):
+        raise outside(
+            "an INSERT of several rows with generated ids whose values are read by queries", "insert row by row"
+        )
+    return f"list({call})"
 
 
 def _defaulting(compiler: Compiler, insert: Insert) -> bool:

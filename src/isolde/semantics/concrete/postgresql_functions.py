@@ -44,7 +44,7 @@ def called(rules: PostgreSQL, function: Function, arguments: list[Code]) -> Code
         case Function.NULLIF:
             left, right = arguments
             (left_same, right_same), _ = rules.common([left, right], "NULLIF")
-            value = left if left.type.sort not in _UNTYPED else left_same
+            value = left if left.type.sort is left_same.type.sort else left_same
             return nullif(rules.compared(Binary.EQUAL, left_same, right_same), value)
         case Function.CONCAT:
             parts = [_shown(rules, argument) for argument in arguments]

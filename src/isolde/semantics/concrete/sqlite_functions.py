@@ -24,7 +24,8 @@ def called(rules: SQLite, function: Function, arguments: list[Code]) -> Code:
             condition = rules.truth(arguments[0])
             return Code(f"({arguments[1].text} if {condition.text} else {arguments[2].text})", ANY)
         case Function.NULLIF:
-            equal = rules.compared(Binary.EQUAL, *arguments)
+            # Arguments of a function have no affinity any more.
+            equal = rules.compared(Binary.EQUAL, *(argument.typed(ANY) for argument in arguments))
             return Code(f"(None if {equal.text} else {arguments[0].text})", ANY)
         case Function.GREATEST:
             return rules.lifted(greatest, arguments, ANY)
