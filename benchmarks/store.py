@@ -78,22 +78,22 @@ TRANSFER = pr.Procedure(
 
 # New-order, with 5 to 15 lines as the standard has it
 
-I, D = sc.INTEGER, sc.decimal(12, 2)
+INT, MONEY = sc.INTEGER, sc.decimal(12, 2)
 NEW_ORDER_TABLES = (
-    table("warehouse", ("w_id",), w_id=I, w_tax=sc.decimal(4, 4)),
-    table("district", ("d_w_id", "d_id"), d_w_id=I, d_id=I, d_tax=sc.decimal(4, 4), d_next_o_id=I),
-    table("customer", ("c_w_id", "c_d_id", "c_id"), c_w_id=I, c_d_id=I, c_id=I, c_discount=sc.decimal(4, 4), c_last=sc.TEXT),
-    table("item", ("i_id",), i_id=I, i_name=sc.TEXT, i_price=sc.decimal(5, 2)),
-    table("stock", ("s_w_id", "s_i_id"), s_w_id=I, s_i_id=I, s_quantity=I, s_ytd=D, s_order_cnt=I, s_dist=sc.TEXT),
-    table("orders", ("o_w_id", "o_d_id", "o_id"), o_w_id=I, o_d_id=I, o_id=I, o_c_id=I, o_ol_cnt=I),
-    table("new_order", ("no_w_id", "no_d_id", "no_o_id"), no_w_id=I, no_d_id=I, no_o_id=I),
+    table("warehouse", ("w_id",), w_id=INT, w_tax=sc.decimal(4, 4)),
+    table("district", ("d_w_id", "d_id"), d_w_id=INT, d_id=INT, d_tax=sc.decimal(4, 4), d_next_o_id=INT),
+    table("customer", ("c_w_id", "c_d_id", "c_id"), c_w_id=INT, c_d_id=INT, c_id=INT, c_discount=sc.decimal(4, 4), c_last=sc.TEXT),
+    table("item", ("i_id",), i_id=INT, i_name=sc.TEXT, i_price=sc.decimal(5, 2)),
+    table("stock", ("s_w_id", "s_i_id"), s_w_id=INT, s_i_id=INT, s_quantity=INT, s_ytd=MONEY, s_order_cnt=INT, s_dist=sc.TEXT),
+    table("orders", ("o_w_id", "o_d_id", "o_id"), o_w_id=INT, o_d_id=INT, o_id=INT, o_c_id=INT, o_ol_cnt=INT),
+    table("new_order", ("no_w_id", "no_d_id", "no_o_id"), no_w_id=INT, no_d_id=INT, no_o_id=INT),
     table(
         "order_line", ("ol_w_id", "ol_d_id", "ol_o_id", "ol_number"),
-        ol_w_id=I, ol_d_id=I, ol_o_id=I, ol_number=I, ol_i_id=I, ol_quantity=I, ol_amount=D, ol_dist=sc.TEXT,
+        ol_w_id=INT, ol_d_id=INT, ol_o_id=INT, ol_number=INT, ol_i_id=INT, ol_quantity=INT, ol_amount=MONEY, ol_dist=sc.TEXT,
     ),
 )  # fmt: skip
-KEYS = {"d_w_id": P("w"), "d_id": P("d")}
-STOCK = {"s_w_id": P("w"), "s_i_id": V("i")}
+KEYS: dict[str, ex.Expression] = {"d_w_id": P("w"), "d_id": P("d")}
+STOCK: dict[str, ex.Expression] = {"s_w_id": P("w"), "s_i_id": V("i")}
 ENOUGH = operation(V("quantity"), Binary.GREATER, operation(V("many"), Binary.ADD, N(10)))
 LEFT = operation(V("quantity"), Binary.SUBTRACT, V("many"))
 NEW_ORDER = pr.Procedure(

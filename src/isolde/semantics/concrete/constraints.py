@@ -359,6 +359,7 @@ class _Ids:
         self.left = 0
         self.size = 1
         self.row = -1
+        self.first: int | None = None
         self.next = 0
 
     def filled(self, row: Row) -> Row:
@@ -378,7 +379,8 @@ class _Ids:
 
     def _reserved(self) -> int:
         if self.left == 0:
-            self.left = self.plan.known - self.row if self.plan.known else self.size
+            self.first = self.row if self.first is None else self.first
+            self.left = max(self.plan.known - (self.row - self.first), 1) if self.plan.known else self.size
             self.size *= 2
             self.next = self.table.counter
             self.table.counter += self.left
