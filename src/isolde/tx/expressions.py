@@ -113,7 +113,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A value that the caller gives: ``:name``. Never a column."""
+    """A value that the caller gives: ``:name``. Never a column; in a procedure, its parameter or variable of that name."""
 
     name: str
     place: Place | None = field(default=None, compare=False)

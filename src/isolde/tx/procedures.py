@@ -25,7 +25,8 @@ class Fetch:
     """The first row of a query, or of a change that returns rows, into variables: all null if there is none.
 
     One variable and several columns, or ``row``: the variable is a row, whose columns are ``variable.column``; without a row it
-    is null. ``required`` aborts the transaction where there is no row.
+    is null. ``required`` aborts the transaction where there is no row. ``found`` names the variable that gets whether there was
+    one.
     """
 
     statement: Statement
@@ -33,6 +34,7 @@ class Fetch:
     required: bool = False
     row: bool = False
     place: Place | None = field(default=None, compare=False)
+    found: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,8 @@ def _binary(node: exp.Expr, operator: Binary, reading: Reading) -> Expression:
         if side is None:
             raise reading.malformed(node, f"'{operator}' without an operand", "an expression")
     _grouped(node, reading)
+    if operator is Binary.BIT_XOR and reading.dialect is Dialect.SQLITE:
+        raise reading.malformed(node, "'^'", "an operator of SQLite")
     if operator is Binary.CONCATENATE and reading.dialect is Dialect.MYSQL:
         raise reading.refuse(node, "'||' for strings", "use CONCAT; '||' is OR in MySQL")
     left, right = expression(node.this, reading), expression(node.expression, reading)
@@ -187,12 +189,14 @@ def _column(node: exp.Expr, reading: Reading) -> Expression:
         raise reading.refuse(node, f"the word {str(identifier.this).upper()} here")
     name = reading.name(identifier)
     table = reading.name(node.args["table"]) if node.args.get("table") else None
+    if table is None and name in reading.variables:
+        return Parameter(name, reading.place(node))
     return Name(name, table or reading.merged[-1].get(name), reading.place(node))
 
 
 def _parameter(node: exp.Expr, reading: Reading) -> Expression:
     token, name = reading.mark(cast(exp.Placeholder, node))
-    place = reading.prepared.text.place(token.start)
+    place = reading.at(token.start)
     return Literal(token.value, place) if token.kind is Kind.STRING else Parameter(name, place)
 
 

@@ -15,23 +15,26 @@ from isolde.tx.sql.trees import Reading, trees
 from isolde.tx.statements import Assignment, Default, Delete, Insert, InsertMode, OnConflict, Statement, Update
 
 
-def read_statement(text: Text, dialect: Dialect) -> Statement:
-    """The one statement of ``text``."""
+def read_statement(text: Text, dialect: Dialect, variables: frozenset[str] = frozenset()) -> Statement:
+    """The one statement of ``text``. A plain name among ``variables`` is that variable, even where a column has it, too."""
     parsed, reading = trees(text, dialect)
+    reading.variables = variables
     if len(parsed) != 1:
         raise text.malformed(0, f"{len(parsed)} statements" if parsed else "no statement", "one statement")
     return convert(parsed[0], reading)
 
 
-def read_expression(text: Text, dialect: Dialect) -> Expression:
+def read_expression(text: Text, dialect: Dialect, variables: frozenset[str] = frozenset()) -> Expression:
     """The one expression of ``text``, as it may stand after SELECT."""
-    query = read_statement(Text(f"SELECT {text.content}", text.source), dialect) if not text.content.strip() else None
-    if query is not None:
-        raise text.malformed(0, "nothing", "an expression")
-    parsed, reading = trees(text, dialect)
-    if len(parsed) != 1:
-        raise text.malformed(0, f"{len(parsed)} statements", "an expression")
-    return expressions.expression(parsed[0], reading)
+    # Alone, a text like "x y" or "close" would be a statement to sqlglot.
+    parsed, reading = trees(text.surrounded("SELECT "), dialect)
+    reading.variables = variables
+    node = parsed[0] if len(parsed) == 1 else None
+    if not isinstance(node, exp.Select) or set(name for name, value in node.args.items() if value) != {"expressions"}:
+        raise text.malformed(0, f"'{text.content.strip()[:40]}'", "an expression")
+    if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Alias):
+        raise text.malformed(0, f"'{text.content.strip()[:40]}'", "one expression")
+    return expressions.expression(node.expressions[0], reading)
 
 
 def convert(node: exp.Expr, reading: Reading) -> Statement:
@@ -79,7 +82,8 @@ _KNOWN = {
 
 def _insert(node: exp.Insert, reading: Reading) -> Insert:
     reading.only(node, "this", "expression", "default", "conflict", "returning", "ignore", "alternative")
-    target, columns = node.this, ()
+    target: exp.Expr = node.this
+    columns: tuple[str, ...] = ()
     if isinstance(target, exp.Schema):
         reading.only(target, "this", "expressions")
         columns = tuple(reading.name(column) for column in target.expressions)
@@ -193,8 +197,11 @@ def _update(node: exp.Update, reading: Reading) -> Update:
 
 
 def _delete(node: exp.Delete, reading: Reading) -> Delete:
-    reading.only(node, "this", "where", "returning")
+    reading.only(node, "this", "where", "returning", "tables")
     table, alias = _target(node.this, "DELETE of several tables", reading)
+    named = [queries.table(one, reading)[0] for one in node.args.get("tables") or ()]
+    if named and named != [alias or table]:
+        raise reading.refuse(node, "DELETE of several tables", "use one statement a table, with EXISTS")
     return Delete(table, queries.where(node, reading), alias, _returning(node, reading), reading.place(node))
 
 

@@ -18,12 +18,16 @@ from isolde.tx.place import Place
 
 @dataclass(frozen=True)
 class Text:
-    """A piece of a named source; ``offset`` is where it begins in ``whole``."""
+    """A piece of a named source; ``offset`` is where it begins in ``whole``.
+
+    ``lead`` is how many of its characters nobody wrote: they are there to be parsed, and have no place.
+    """
 
     whole: str
     source: str = "sql"
     offset: int = 0
     end: int | None = None
+    lead: int = 0
 
     @cached_property
     def content(self) -> str:
@@ -35,12 +39,19 @@ class Text:
 
     def place(self, position: int) -> Place:
         """The place of an offset into ``content``."""
-        at = min(self.offset + max(position, 0), len(self.whole))
+        at = min(self.offset + max(position - self.lead, 0), len(self.whole))
         line = bisect_right(self._lines, at)
         return Place(self.source, line, at - self._lines[line - 1] + 1)
 
     def slice(self, start: int, end: int) -> Text:
         piece = Text(self.whole, self.source, self.offset + start, self.offset + end)
+        piece.__dict__["_lines"] = self._lines
+        return piece
+
+    def surrounded(self, before: str, after: str = "") -> Text:
+        """The same text between others, with places as they were."""
+        whole = f"{self.whole[: self.offset]}{before}{self.content}{after}"
+        piece = Text(whole, self.source, self.offset, None, len(before))
         piece.__dict__["_lines"] = self._lines
         return piece
 

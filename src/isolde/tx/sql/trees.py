@@ -128,6 +128,7 @@ class Reading:
         self.prepared = prepared
         self.dialect = dialect
         self.merged: tuple[dict[str, str], ...] = ({},)
+        self.variables: frozenset[str] = frozenset()
         self._starts: dict[int, int] = {}
 
     def start(self, node: exp.Expr) -> int:
@@ -149,7 +150,10 @@ class Reading:
         return len(content) - len(content.lstrip())
 
     def place(self, node: exp.Expr) -> Place:
-        return self.prepared.text.place(self.start(node))
+        return self.at(self.start(node))
+
+    def at(self, position: int) -> Place:
+        return self.prepared.text.place(position)
 
     def refuse(self, node: exp.Expr, what: str, instead: str = "") -> OutsideFragment:
         return OutsideFragment(str(self.place(node)), what, instead)

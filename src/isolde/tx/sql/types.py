@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from isolde.tx.dialects import Dialect
 from isolde.tx.schema import BOOLEAN, FLOAT, TEXT, TIMESTAMP, Kind, Type
-from isolde.tx.sql.trees import Reading
+from isolde.tx.sql.text import Text
+from isolde.tx.sql.trees import Reading, trees
 
 _T = exp.DataType.Type
 
@@ -53,6 +56,9 @@ def column_type(node: exp.DataType, reading: Reading) -> Type:
     if kind is _T.DOUBLE or (kind is _T.FLOAT and reading.dialect is Dialect.SQLITE):
         return FLOAT
     if kind is _T.FLOAT:
+        if reading.dialect is Dialect.MYSQL and re.search(r"\bREAL\b", reading.prepared.text.content, re.IGNORECASE):
+            # MySQL's REAL is a DOUBLE; sqlglot does not tell it from FLOAT.
+            raise reading.refuse(node, "the type REAL", "use DOUBLE or FLOAT")
         return Type(Kind.FLOAT, bits=32 if not numbers or numbers[0] <= 24 else None)
     if kind in _TEXTS:
         return Type(Kind.TEXT, length=numbers[0]) if numbers else TEXT
@@ -78,3 +84,13 @@ def _numbers(node: exp.DataType, reading: Reading) -> tuple[int, ...]:
             raise reading.refuse(node, f"the type {node.sql().upper()}")
         sizes.append(int(str(size.this)))
     return tuple(sizes)
+
+
+def read_column_type(text: Text, dialect: Dialect) -> Type:
+    """A type alone, as it stands in a declaration: read as that of a column."""
+    parsed, reading = trees(text.surrounded("CREATE TABLE t (c ", ")"), dialect)
+    columns = parsed[0].this.expressions if len(parsed) == 1 and isinstance(parsed[0], exp.Create) else []
+    kind = columns[0].args.get("kind") if len(columns) == 1 and isinstance(columns[0], exp.ColumnDef) else None
+    if not isinstance(kind, exp.DataType) or columns[0].args.get("constraints"):
+        raise text.malformed(0, f"'{text.content.strip()[:40]}'", "a type")
+    return column_type(kind, reading)

@@ -1,0 +1,670 @@
+"""The procedural layer: PL/pgSQL, MySQL's and MariaDB's stored procedures, and a plain form with ``:variables``.
+
+sqlglot stops at these; this is a parser of ours for what holds statements together. Every SQL statement inside goes to sqlglot, with its
+place kept.
+
+A block is read into steps. What differs between the dialects is said once, here: MySQL's variables hide columns (a name of a
+variable becomes a ``Parameter``), PostgreSQL's ``FOUND`` and MySQL's ``NOT FOUND`` handlers become the ``found`` of a fetch,
+``LEAVE`` of the outermost block is a return.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from isolde.tx.dialects import Dialect
+from isolde.tx.expressions import Binary, BinaryOperation, Expression, Literal, Name, Parameter, Unary, UnaryOperation
+from isolde.tx.place import Place
+from isolde.tx.procedures import (
+    Abort,
+    Again,
+    Assert,
+    Assign,
+    CallProcedure,
+    CloseCursor,
+    Cursor,
+    Fetch,
+    FetchCursor,
+    ForEach,
+    ForRange,
+    If,
+    Leave,
+    Local,
+    OpenCursor,
+    Return,
+    Run,
+    Step,
+    While,
+)
+from isolde.tx.queries import Select
+from isolde.tx.schema import Type
+from isolde.tx.sql.statements import read_expression, read_statement
+from isolde.tx.sql.stream import Stream
+from isolde.tx.sql.text import Kind, Text, Token
+from isolde.tx.sql.types import read_column_type
+from isolde.tx.statements import Statement
+
+FOUND = "found"
+ROWS = "row_count__"
+"""As long as ``ROW_COUNT()``, in whose place it is read."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a call must know: how many values go in, which arguments come back (MySQL's and PostgreSQL's OUT)."""
+
+    name: str
+    inputs: tuple[Local, ...]
+    outputs: tuple[str, ...]
+    order: tuple[tuple[str, bool, bool], ...]
+    """Name, whether it goes in, whether it comes out."""
+
+
+@dataclass
+class Block:
+    """The body of one procedure being read."""
+
+    stream: Stream
+    signatures: dict[str, Signature]
+    signature: Signature
+    locals: list[Local] = field(default_factory=list)
+    cursors: list[Cursor] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    outermost: str | None = None
+    handler: tuple[Step, ...] | None = None
+    depth: int = 0
+
+    # -- reading what SQL says
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.stream.dialect
+
+    @property
+    def variables(self) -> frozenset[str]:
+        if self.dialect is not Dialect.MYSQL:
+            return frozenset()
+        return frozenset(name for name, _, _ in self.signature.order) | {local.name for local in self.locals}
+
+    def expression(self, text: Text) -> Expression:
+        return read_expression(self.counted(text), self.dialect, self.variables)
+
+    def statement(self, text: Text) -> Statement:
+        return read_statement(text, self.dialect, self.variables)
+
+    def query(self, text: Text) -> Select:
+        query = self.statement(text)
+        if not isinstance(query, Select):
+            raise text.refuse(0, "rows of a change here", "use a query")
+        return query
+
+    def counted(self, text: Text) -> Text:
+        """``ROW_COUNT()`` as a variable."""
+        stream = Stream(text, self.dialect)
+        whole = text.whole
+        while not stream.ended:
+            start = text.offset + stream.position
+            if stream.accept("ROW_COUNT", "(", ")"):
+                end = text.offset + stream.tokens[stream.at - 1].end
+                whole = whole[:start] + ROWS.ljust(end - start)[: end - start] + whole[end:]
+            else:
+                stream.at += 1
+        return text if whole is text.whole else Text(whole, text.source, text.offset, text.end)
+
+    def variable(self) -> str:
+        token = self.stream.next()
+        if token.kind not in {Kind.WORD, Kind.QUOTED, Kind.PARAMETER} or not token.value:
+            self.stream.at -= 1
+            if token.symbol("@"):
+                raise self.stream.refuse("a session variable", "declare a variable")
+            self.stream.fail("a variable")
+        return token.value
+
+    def variable_list(self) -> tuple[str, ...]:
+        names = [self.variable()]
+        while self.stream.accept(","):
+            names.append(self.variable())
+        if self.stream.sees(".") or self.stream.sees("["):
+            raise self.stream.refuse("a part of a variable as a target", "use a variable of its own")
+        return tuple(names)
+
+    # -- steps
+
+    def steps(self, *ends: str) -> tuple[Step, ...]:
+        """Steps up to one of the words in ``ends``, which is not taken."""
+        steps: list[Step] = []
+        self.depth += 1
+        if self.depth > 100:
+            raise self.stream.refuse("so deeply nested blocks", "call another procedure")
+        while not self.stream.ended and not any(self.stream.sees(end) for end in ends):
+            if not self.stream.accept(";"):
+                self.step(steps)
+        self.depth -= 1
+        return tuple(steps)
+
+    def finish(self) -> None:
+        if not self.stream.ended:
+            self.stream.expect(";")
+
+    def step(self, steps: list[Step]) -> None:
+        stream, place = self.stream, self.stream.place()
+        label = self.label()
+        token = stream.peek()
+        word = token.text.upper() if token is not None and token.kind is Kind.WORD else ""
+        following = stream.peek(1)
+        if following is not None and token is not None and following.symbol(":=", "=") and word not in {"SET"}:
+            variable = self.variable()
+            stream.next()
+            self.assign(variable, self.rest(), steps, place)
+            self.finish()
+            return
+        match word:
+            case "LOOP" | "WHILE" | "FOR" | "REPEAT":
+                self.loop(label, steps, place)
+            case "BEGIN" if not stream.sees("BEGIN", ";|TRANSACTION|WORK"):
+                self.nested(label, steps)
+            case _ if label is not None:
+                stream.fail("a loop or BEGIN after a label")
+            case "IF":
+                steps.append(self.branches(place))
+            case "CASE":
+                steps.append(self.case(place))
+            case "DECLARE":
+                self.declare()
+            case "EXIT" | "LEAVE" | "CONTINUE" | "ITERATE":
+                self.jump(word, steps, place)
+            case "RETURN":
+                stream.next()
+                if stream.sees("QUERY|NEXT"):
+                    raise stream.refuse("RETURN QUERY and RETURN NEXT", "select the rows in the caller")
+                values = () if stream.ended or stream.sees(";") else (self.expression(self.rest()),)
+                steps.append(Return(values or self.outputs(), place))
+            case "OPEN" | "FETCH" | "CLOSE" | "MOVE":
+                self.cursor(word, steps, place)
+            case "SET":
+                self.set(steps, place)
+            case "PERFORM" | "CALL":
+                self.call(word, steps, place)
+            case "GET":
+                self.diagnostics(steps)
+            case "RAISE" | "SIGNAL" | "RESIGNAL" | "ASSERT":
+                self.complaint(word, steps, place)
+            case "START" | "BEGIN" | "COMMIT" | "ROLLBACK" | "END":
+                self.transaction(word, steps, place)
+            case "NULL" if stream.sees("NULL", ";"):
+                stream.next()
+            case "EXCEPTION":
+                raise stream.refuse("EXCEPTION of a block", "an error ends the transaction; leave it out")
+            case "EXECUTE" | "PREPARE":
+                raise stream.refuse("SQL made at run time", "write the statement")
+            case "FOREACH":
+                raise stream.refuse("FOREACH over an array", "loop over a query")
+            case _:
+                self.sql(steps, place)
+        if word not in {"LOOP", "WHILE", "FOR", "REPEAT", "IF", "CASE", "BEGIN", "DECLARE"} or stream.sees(";"):
+            self.finish()
+
+    def rest(self) -> Text:
+        return self.stream.until(";", optional=True)
+
+    def outputs(self) -> tuple[Expression, ...]:
+        return tuple(self.reference(name) for name in self.signature.outputs)
+
+    def reference(self, name: str, place: Place | None = None) -> Expression:
+        return Parameter(name, place) if name in self.variables else Name(name, None, place)
+
+    def label(self) -> str | None:
+        stream = self.stream
+        if stream.accept("<<"):
+            label = stream.name("a label")
+            stream.expect(">>")
+            return label
+        following = stream.peek(1)
+        first = stream.peek()
+        if (
+            first is not None
+            and first.kind in {Kind.WORD, Kind.QUOTED}
+            and following is not None
+            and following.symbol(":")
+        ):
+            stream.at += 2
+            return first.value
+        return None
+
+    def assign(self, variable: str, text: Text, steps: list[Step], place: Place) -> None:
+        if called := self.called(text):
+            steps.append(self.function_call(*called, (variable,), place))
+            return
+        stream = Stream(text, self.dialect)
+        if any(token.word("ROW_COUNT") for token in stream.tokens):
+            self.count(ROWS, steps)
+        steps.append(Assign(variable, self.expression(text), place))
+
+    def called(self, text: Text) -> tuple[str, list[Text]] | None:
+        """A call of a procedure of the program, if that is the whole text."""
+        stream = Stream(text, self.dialect)
+        stream.accept("SELECT")
+        first, second = stream.peek(), stream.peek(1)
+        if first is None or second is None or not second.symbol("(") or first.value not in self.signatures:
+            return None
+        stream.next()
+        parts = stream.parenthesis()
+        return (first.value, parts) if stream.ended else None
+
+    def function_call(self, name: str, parts: list[Text], into: tuple[str, ...], place: Place) -> CallProcedure:
+        return CallProcedure(name, tuple(self.expression(part) for part in parts), into, place)
+
+    # -- control
+
+    def branches(self, place: Place) -> If:
+        stream = self.stream
+        stream.expect("IF")
+        found: list[tuple[Expression, tuple[Step, ...]]] = []
+        otherwise: tuple[Step, ...] = ()
+        while True:
+            condition = self.condition("THEN")
+            stream.expect("THEN")
+            found.append((condition, self.steps("ELSIF", "ELSEIF", "ELSE", "END")))
+            if not stream.accept("ELSIF|ELSEIF"):
+                break
+        if stream.accept("ELSE"):
+            otherwise = self.steps("END")
+        stream.expect("END", "IF")
+        return If(tuple(found), otherwise, place)
+
+    def condition(self, *ends: str) -> Expression:
+        text = self.stream.until(*ends)
+        if any(token.word("ROW_COUNT") for token in Stream(text, self.dialect).tokens):
+            raise text.refuse(0, "ROW_COUNT() in a condition", "assign it to a variable right after the statement")
+        return self.expression(text)
+
+    def case(self, place: Place) -> If:
+        stream = self.stream
+        stream.expect("CASE")
+        operand = None if stream.sees("WHEN") else self.stream.until("WHEN")
+        found: list[tuple[Expression, tuple[Step, ...]]] = []
+        while stream.accept("WHEN"):
+            text = stream.until("THEN")
+            condition = self.expression(text)
+            if operand is not None:
+                condition = BinaryOperation(Binary.EQUAL, self.expression(operand), condition, condition.place)
+            stream.expect("THEN")
+            found.append((condition, self.steps("WHEN", "ELSE", "END")))
+        if not found:
+            stream.fail("WHEN")
+        # Without an ELSE, a case that is not found is an error in both dialects, which ends the transaction.
+        otherwise: tuple[Step, ...] = (Abort(Literal("case not found"), place),)
+        if stream.accept("ELSE"):
+            otherwise = self.steps("END")
+        stream.expect("END", "CASE")
+        return If(tuple(found), otherwise, place)
+
+    def nested(self, label: str | None, steps: list[Step]) -> None:
+        if label is not None:
+            raise self.stream.refuse("a label of an inner block", "label a loop")
+        self.stream.expect("BEGIN")
+        steps.extend(self.steps("END", "EXCEPTION"))
+        if self.stream.sees("EXCEPTION"):
+            raise self.stream.refuse("EXCEPTION of a block", "an error ends the transaction; leave it out")
+        self.stream.expect("END")
+
+    def loop(self, label: str | None, steps: list[Step], place: Place) -> None:
+        stream = self.stream
+        word = stream.next().text.upper()
+        self.labels.append(label or "")
+        if word == "LOOP":
+            steps.append(While(Literal(True, place), self.body("LOOP", label), label, place))
+        elif word == "REPEAT":
+            body = self.steps("UNTIL")
+            stream.expect("UNTIL")
+            done = self.condition("END")
+            stream.expect("END", "REPEAT")
+            self.trailing(label)
+            last = If(((done, (Leave(label, place),)),), (), place)
+            steps.append(While(Literal(True, place), (*body, last), label, place))
+        elif word == "WHILE":
+            condition = self.condition("LOOP", "DO")
+            stream.expect("LOOP|DO")
+            steps.append(While(condition, self.body("LOOP|WHILE", label), label, place))
+        else:
+            steps.append(self.for_loop(label, place))
+        self.labels.pop()
+
+    def body(self, word: str, label: str | None) -> tuple[Step, ...]:
+        steps = self.steps("END")
+        self.stream.expect("END", word)
+        self.trailing(label)
+        return steps
+
+    def trailing(self, label: str | None) -> None:
+        token = self.stream.peek()
+        if label is not None and token is not None and token.value == label:
+            self.stream.next()
+
+    def for_loop(self, label: str | None, place: Place) -> Step:
+        stream = self.stream
+        variables = self.variable_list()
+        stream.expect("IN")
+        if stream.sees("REVERSE"):
+            raise stream.refuse("a loop in reverse", "use WHILE")
+        text = stream.until("LOOP", "DO")
+        inside = Stream(text, self.dialect)
+        dots = [index for index, token in enumerate(inside.tokens) if token.symbol("..")]
+        step_by = [token for token in inside.tokens if token.word("BY")]
+        stream.expect("LOOP|DO")
+        if dots:
+            if step_by and not any(token.word("SELECT") for token in inside.tokens):
+                raise text.refuse(step_by[0].start, "a loop with BY", "use WHILE")
+            tokens = inside.tokens
+            if dots[0] == 0 or dots[0] == len(tokens) - 1:
+                raise text.malformed(tokens[dots[0]].start, "'..'", "a number on both sides")
+            first = self.expression(text.slice(tokens[0].start, tokens[dots[0] - 1].end))
+            last = self.expression(text.slice(tokens[dots[0] + 1].start, tokens[-1].end))
+            return ForRange(variables[0], first, last, self.body("LOOP|FOR", label), label, place)
+        cursor = next((c for c in self.cursors if c.name == text.content.strip().lower()), None)
+        rows = cursor.query if cursor is not None else self.statement(text)
+        return ForEach(variables, rows, self.body("LOOP|FOR", label), label, place)
+
+    def jump(self, word: str, steps: list[Step], place: Place) -> None:
+        stream = self.stream
+        stream.next()
+        label = None if stream.ended or stream.sees(";|WHEN") else stream.name("a label")
+        step: Step = Leave(label, place) if word in {"EXIT", "LEAVE"} else Again(label, place)
+        if label is not None and label not in self.labels:
+            if label != self.outermost or word not in {"EXIT", "LEAVE"}:
+                raise stream.malformed(f"the label '{label}'", "a label of a loop around it")
+            step = Return(self.outputs(), place)
+        elif label is None and not self.labels:
+            raise stream.malformed(f"{word} outside of a loop", "a loop around it")
+        if stream.accept("WHEN"):
+            step = If(((self.expression(self.rest()), (step,)),), (), place)
+        steps.append(step)
+
+    # -- declarations
+
+    def declare(self) -> None:
+        """MySQL's DECLARE, one a statement."""
+        stream = self.stream
+        stream.expect("DECLARE")
+        if stream.sees("CONTINUE|EXIT|UNDO", "HANDLER"):
+            self.handle()
+            return
+        names = [stream.name()]
+        while stream.accept(","):
+            names.append(stream.name())
+        if stream.sees("CONDITION"):
+            raise stream.refuse("a condition of one's own", "use SQLSTATE")
+        if stream.accept("CURSOR"):
+            stream.expect("FOR")
+            self.cursors.append(Cursor(names[0], self.query(self.rest())))
+        else:
+            self.local(names)
+        self.finish()
+
+    def declarations(self) -> None:
+        """PL/pgSQL's section between DECLARE and BEGIN."""
+        stream = self.stream
+        while not stream.sees("BEGIN"):
+            name = stream.name("a variable or BEGIN")
+            if stream.sees("ALIAS"):
+                raise stream.refuse("ALIAS", "use the name itself")
+            if stream.accept("NO", "SCROLL", "CURSOR") or stream.accept("SCROLL", "CURSOR") or stream.accept("CURSOR"):
+                if stream.sees("("):
+                    raise stream.refuse("a cursor with parameters", "use variables in its query")
+                stream.expect("FOR|IS")
+                self.cursors.append(Cursor(name, self.query(self.rest())))
+            elif not stream.accept("REFCURSOR"):
+                stream.accept("CONSTANT")
+                self.local([name])
+            stream.expect(";")
+
+    def local(self, names: list[str]) -> None:
+        stream = self.stream
+        type_ = read_type(stream, self.dialect)
+        if stream.sees("NOT", "NULL"):
+            raise stream.refuse("a variable that may not be null", "leave NOT NULL out")
+        default = self.expression(self.rest()) if stream.accept("DEFAULT|:=|=") else None
+        self.locals += [Local(name, type_, default) for name in names]
+
+    def handle(self) -> None:
+        """``DECLARE … HANDLER``: NOT FOUND that goes on, or an error that rolls back."""
+        stream = self.stream
+        goes_on = stream.next().word("CONTINUE")
+        stream.expect("HANDLER", "FOR")
+        conditions = stream.next().text.upper()
+        if conditions == "NOT":
+            stream.expect("FOUND")
+        elif conditions == "SQLSTATE":
+            stream.accept("VALUE")
+            conditions = "NOT" if stream.next().value == "02000" else "SQLSTATE"
+        if stream.sees(","):
+            raise stream.refuse("a handler of several conditions", "use one handler a condition")
+        steps: list[Step] = []
+        self.step(steps)
+        if conditions == "NOT" and goes_on:
+            if self.handler is not None:
+                raise stream.refuse("a second handler for NOT FOUND", "use one")
+            self.handler = tuple(steps)
+        elif not (conditions == "SQLEXCEPTION" and steps and all(isinstance(step, Abort) for step in steps)):
+            raise stream.refuse("this handler", "CONTINUE … FOR NOT FOUND, or EXIT … FOR SQLEXCEPTION with ROLLBACK")
+
+    # -- what a database does
+
+    def set(self, steps: list[Step], place: Place) -> None:
+        stream = self.stream
+        stream.expect("SET")
+        if stream.sees("TRANSACTION|SESSION|GLOBAL|LOCAL|AUTOCOMMIT|NAMES"):
+            raise stream.refuse("a setting of the session", "levels are chosen where the procedure is run")
+        while True:
+            variable = self.variable()
+            if not stream.accept("=|:="):
+                stream.fail("'='")
+            self.assign(variable, stream.until(",", ";", optional=True), steps, place)
+            if not stream.accept(","):
+                return
+
+    def diagnostics(self, steps: list[Step]) -> None:
+        stream = self.stream
+        stream.expect("GET")
+        stream.accept("CURRENT")
+        stream.expect("DIAGNOSTICS")
+        variable = self.variable()
+        stream.expect("=|:=")
+        if not stream.accept("ROW_COUNT"):
+            raise stream.refuse("diagnostics other than ROW_COUNT")
+        self.count(variable, steps)
+
+    def count(self, variable: str, steps: list[Step]) -> None:
+        """The number of rows of the statement before."""
+        last = steps[-1] if steps else None
+        if isinstance(last, Assign) and last.variable == FOUND and len(steps) > 1 and isinstance(steps[-2], Run):
+            if variable != ROWS:
+                steps.append(Assign(variable, Name(ROWS, None, last.place), last.place))
+            return
+        if not isinstance(last, Run) or last.count not in {None, variable}:
+            raise self.stream.refuse("ROW_COUNT of no statement right before it", "ask right after the change")
+        steps[-1] = replace(last, count=variable)
+
+    def call(self, word: str, steps: list[Step], place: Place) -> None:
+        stream = self.stream
+        stream.expect(word)
+        start = stream.position
+        text = self.rest()
+        called = self.called(text)
+        if word == "PERFORM" and called is None:
+            # PERFORM is SELECT without the word.
+            end = text.offset + len(text.content)
+            opening = text.offset - len("PERFORM ") if text.offset >= len("PERFORM ") else text.offset
+            whole = text.whole[:opening] + "SELECT".ljust(text.offset - opening) + text.whole[text.offset :]
+            self.run(Text(whole, text.source, opening, end), steps, place)
+            return
+        if called is None:
+            raise stream.text.refuse(
+                start, f"the call of {text.content.split('(')[0].strip()}", "the program must define it"
+            )
+        name, parts = called
+        steps.append(self.procedure_call(self.signatures[name], parts, text, place))
+
+    def procedure_call(self, signature: Signature, parts: list[Text], text: Text, place: Place) -> CallProcedure:
+        if len(parts) == len(signature.inputs) and not signature.outputs:
+            return self.function_call(signature.name, parts, (), place)
+        if len(parts) != len(signature.order):
+            raise text.malformed(0, f"{len(parts)} arguments", f"{len(signature.order)} arguments")
+        inputs: list[Expression] = []
+        into: list[str] = []
+        for part, (_, goes_in, comes_out) in zip(parts, signature.order, strict=True):
+            if goes_in:
+                inputs.append(self.expression(part))
+            if comes_out:
+                target = Stream(part, self.dialect).variable_or_fail()
+                into.append(target)
+        return CallProcedure(signature.name, tuple(inputs), tuple(into), place)
+
+    def complaint(self, word: str, steps: list[Step], place: Place) -> None:
+        stream = self.stream
+        stream.expect(word)
+        if word == "ASSERT":
+            condition = self.expression(stream.until(",", ";", optional=True))
+            message = ""
+            if stream.accept(","):
+                said = self.expression(self.rest())
+                message = str(said.value) if isinstance(said, Literal) else ""
+            steps.append(Assert(condition, message, place))
+            return
+        if word == "RAISE" and stream.accept("NOTICE|INFO|WARNING|LOG|DEBUG"):
+            self.rest()
+            return
+        reason: Token | None = None
+        while not stream.ended and not stream.sees(";"):
+            token = stream.next()
+            state = stream.tokens[stream.at - 2].word("SQLSTATE", "VALUE")
+            if token.kind is Kind.STRING and reason is None and not state:
+                reason = token
+        steps.append(Abort(Literal(reason.value, place) if reason else None, place))
+
+    def transaction(self, word: str, steps: list[Step], place: Place) -> None:
+        """Begin and end of the transaction, which the procedure is anyway."""
+        stream = self.stream
+        text = self.rest().content.upper().split()
+        if word == "ROLLBACK":
+            if len(text) > 1 and text[1] not in {"WORK", "TRANSACTION"}:
+                raise stream.refuse("ROLLBACK TO a savepoint", "leave the savepoint out")
+            steps.append(Abort(None, place))
+        elif word == "COMMIT":
+            # What came after would be another transaction.
+            ahead = 0
+            while (token := stream.peek(ahead)) is not None and (token.symbol(";") or token.word("END")):
+                ahead += 1
+            if self.depth > 1:
+                steps.append(Return(self.outputs(), place))
+            elif token is not None and not token.word("RETURN", "SELECT"):
+                raise stream.refuse("a statement after COMMIT", "use one procedure a transaction")
+        elif word == "END":
+            stream.fail("a statement")
+        elif any(not isinstance(step, Assign) for step in steps) or self.depth > 1:
+            raise stream.refuse("a transaction's begin inside of a procedure", "use one procedure a transaction")
+
+    def cursor(self, word: str, steps: list[Step], place: Place) -> None:
+        stream = self.stream
+        stream.expect(word)
+        if word == "MOVE":
+            raise stream.refuse("MOVE of a cursor", "fetch the rows")
+        if word == "FETCH":
+            if stream.sees("FIRST|LAST|PRIOR|ABSOLUTE|RELATIVE|BACKWARD"):
+                raise stream.refuse("a cursor that goes back", "open it again")
+            stream.accept("NEXT") or stream.accept("FORWARD")
+            stream.accept("FROM") or stream.accept("IN")
+        name = stream.name("a cursor")
+        if word == "OPEN":
+            if stream.accept("FOR"):
+                self.cursors.append(Cursor(name, self.query(self.rest())))
+            steps.append(OpenCursor(name, place))
+        elif word == "CLOSE":
+            steps.append(CloseCursor(name, place))
+        if all(cursor.name != name for cursor in self.cursors):
+            raise stream.malformed(f"the cursor '{name}'", "a cursor that is declared")
+        if word == "FETCH":
+            stream.expect("INTO")
+            steps.append(FetchCursor(name, self.variable_list(), FOUND, place))
+            self.handled(steps, place)
+
+    def handled(self, steps: list[Step], place: Place) -> None:
+        """What MySQL's NOT FOUND handler does after a fetch."""
+        if self.handler is not None:
+            missing = UnaryOperation(Unary.NOT, Parameter(FOUND, place), place)
+            steps.append(If(((missing, self.handler),), (), place))
+
+    def sql(self, steps: list[Step], place: Place) -> None:
+        """A statement of SQL, with the INTO of a procedure taken out of it."""
+        stream = self.stream
+        start, first = stream.position, stream.at
+        text = self.rest()
+        tokens = stream.tokens[first : stream.at]
+        into = self.into(tokens)
+        if into is None:
+            self.run(text, steps, place)
+            return
+        begin, end, variables, strict = into
+        if called := self.called(blanked(text, begin - start, end - start)):
+            steps.append(self.function_call(*called, variables, place))
+            return
+        statement = self.statement(blanked(text, begin - start, end - start))
+        asked = FOUND if self.handler is not None or self.mentions_found() else None
+        steps.append(Fetch(statement, variables, strict, place, asked))
+        self.handled(steps, place)
+
+    def mentions_found(self) -> bool:
+        return self.dialect is Dialect.POSTGRESQL and any(token.word("FOUND") for token in self.stream.tokens)
+
+    def into(self, tokens: list[Token]) -> tuple[int, int, tuple[str, ...], bool] | None:
+        """Where INTO and its variables stand, if this statement has them."""
+        if not tokens or not tokens[0].word("SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "REPLACE"):
+            return None
+        depth, returning = 0, tokens[0].word("SELECT")
+        for index, token in enumerate(tokens):
+            depth += token.symbol("(") - token.symbol(")")
+            returning = returning or (depth == 0 and token.word("RETURNING"))
+            if not (token.word("INTO") and depth == 0 and returning):
+                continue
+            inside = Stream(self.stream.text, self.dialect)
+            inside.tokens, inside.at = tokens, index + 1
+            strict = inside.accept("STRICT")
+            reader = replace(self, stream=inside)
+            variables = reader.variable_list()
+            return token.start, tokens[inside.at - 1].end, variables, strict
+        return None
+
+    def run(self, text: Text, steps: list[Step], place: Place) -> None:
+        statement = self.statement(text)
+        if not self.mentions_found():
+            steps.append(Run(statement, None, place))
+            return
+        if isinstance(statement, Select) or statement.returning:
+            steps.append(Fetch(statement, ("row__",), False, place, FOUND))
+            return
+        steps.append(Run(statement, ROWS, place))
+        more = BinaryOperation(Binary.GREATER, Name(ROWS, None, place), Literal(0, place), place)
+        steps.append(Assign(FOUND, more, place))
+
+
+def blanked(text: Text, start: int, end: int) -> Text:
+    """The same text with a part of it as blanks, so that places stay."""
+    first, last = text.offset + start, text.offset + end
+    blank = "".join("\n" if character == "\n" else " " for character in text.whole[first:last])
+    return Text(text.whole[:first] + blank + text.whole[last:], text.source, text.offset, text.end)
+
+
+def read_type(stream: Stream, dialect: Dialect) -> Type | None:
+    """A type up to a default or the end; ``None`` for a row or "the type of that column", which the language does not check."""
+    start, first = stream.position, stream.at
+    while not stream.ended and not stream.sees(";|,|DEFAULT|:=|=|NOT|COLLATE|CHARACTER"):
+        if stream.sees("("):
+            stream.parenthesis()
+        else:
+            stream.at += 1
+    if stream.at == first:
+        stream.fail("a type")
+    words = stream.tokens[first : stream.at]
+    if words[0].word("RECORD") or any(word.word("TYPE", "ROWTYPE") for word in words[1:]):
+        return None
+    return read_column_type(stream.text.slice(start, words[-1].end), dialect)

@@ -1,0 +1,216 @@
+"""Stored procedures and functions: their heads, and where their bodies are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isolde.tx.dialects import Dialect
+from isolde.tx.place import Place
+from isolde.tx.procedures import Local, Procedure, Return, Step
+from isolde.tx.sql.procedural import Block, Signature, read_type
+from isolde.tx.sql.statements import read_expression
+from isolde.tx.sql.stream import Stream
+from isolde.tx.sql.text import Kind, Text, Token
+
+
+@dataclass(frozen=True)
+class Routine:
+    """A head that was read; ``body`` is still text, because it may call routines that come later."""
+
+    signature: Signature
+    outs: tuple[Local, ...]
+    body: Text
+    place: Place
+
+
+def begins_routine(stream: Stream) -> bool:
+    """Whether ``CREATE [OR REPLACE] [DEFINER = …] PROCEDURE|FUNCTION`` comes next."""
+    if not stream.sees("CREATE"):
+        return False
+    for ahead in range(1, 12):
+        token = stream.peek(ahead)
+        if token is None or token.symbol(";", "("):
+            return False
+        if token.word("PROCEDURE", "FUNCTION"):
+            return True
+    return False
+
+
+def read_routine(stream: Stream) -> Routine:
+    place = stream.place()
+    while not stream.accept("PROCEDURE|FUNCTION"):
+        stream.next()
+    stream.accept("IF", "NOT", "EXISTS")
+    name = stream.name("the procedure's name")
+    if stream.sees("."):
+        raise stream.refuse("a name with a schema", "leave the schema out")
+    signature, outs = _signature(name, stream.parenthesis(), stream.dialect)
+    body = _dollar_body(stream) if stream.dialect is Dialect.POSTGRESQL else _plain_body(stream)
+    return Routine(signature, outs, body, place)
+
+
+def _signature(name: str, parts: list[Text], dialect: Dialect) -> tuple[Signature, tuple[Local, ...]]:
+    inputs: list[Local] = []
+    outs: list[Local] = []
+    outputs: list[str] = []
+    order: list[tuple[str, bool, bool]] = []
+    for part in parts:
+        stream = Stream(part, dialect)
+        mode = "IN"
+        for word in ("INOUT", "OUT", "IN", "VARIADIC"):
+            if (
+                stream.sees(word)
+                and len(stream.tokens) > 2
+                and stream.peek(1)
+                and stream.tokens[1].kind is not Kind.SYMBOL
+            ):
+                mode = word
+                stream.next()
+                break
+        if mode == "VARIADIC":
+            raise part.refuse(0, "VARIADIC", "use a fixed number of parameters")
+        if stream.peek(1) is None:
+            raise part.refuse(0, "a parameter without a name", "give it one")
+        parameter = stream.name("a parameter")
+        type_ = read_type(stream, dialect)
+        default = read_expression(stream.until(";", optional=True), dialect) if stream.accept("DEFAULT|=|:=") else None
+        if not stream.ended:
+            stream.fail("the end of the parameter")
+        local = Local(parameter, type_, default)
+        order.append((parameter, mode != "OUT", mode != "IN"))
+        if mode != "OUT":
+            inputs.append(local)
+        else:
+            outs.append(local)
+        if mode != "IN":
+            outputs.append(parameter)
+    return Signature(name, tuple(inputs), tuple(outputs), tuple(order)), tuple(outs)
+
+
+def _dollar_body(stream: Stream) -> Text:
+    language, body = "", None
+    while not stream.ended and not stream.sees(";"):
+        if stream.accept("LANGUAGE"):
+            token = stream.next()
+            language = (token.value or token.text).lower()
+            continue
+        if stream.sees("RETURNS", "TABLE|SETOF|TRIGGER"):
+            raise stream.refuse("a function that returns rows, and a trigger", "return values")
+        if stream.sees("BEGIN", "ATOMIC"):
+            raise stream.refuse("BEGIN ATOMIC", "write the body in $$, in plpgsql")
+        token = stream.next()
+        if token.kind in {Kind.DOLLAR, Kind.STRING}:
+            body = token
+    if body is None:
+        stream.fail("AS $$ … $$")
+    if language != "plpgsql":
+        raise stream.refuse(f"a procedure in the language '{language or 'sql'}'", "use LANGUAGE plpgsql")
+    return _inside(body, stream)
+
+
+def _inside(token: Token, stream: Stream) -> Text:
+    if token.kind is Kind.STRING:
+        raise stream.text.refuse(token.start, "a body in quotes", "write it in $$")
+    quote = (len(token.text) - len(token.value)) // 2
+    return stream.text.slice(token.start + quote, token.end - quote)
+
+
+_CHARACTERISTICS = {
+    "NOT",
+    "DETERMINISTIC",
+    "READS",
+    "MODIFIES",
+    "SQL",
+    "DATA",
+    "CONTAINS",
+    "NO",
+    "LANGUAGE",
+    "SECURITY",
+    "INVOKER",
+}
+_OPENERS = {"IF", "CASE", "LOOP", "WHILE", "REPEAT", "FOR", "BEGIN"}
+
+
+def _plain_body(stream: Stream) -> Text:
+    """The text of a body that begins with BEGIN, up to its END; or of a single statement."""
+    if stream.accept("RETURNS"):
+        while (
+            not stream.sees("BEGIN") and not stream.sees("RETURN") and not any(stream.sees(w) for w in _CHARACTERISTICS)
+        ):
+            stream.next()
+    while (token := stream.peek()) is not None and (
+        token.word(*_CHARACTERISTICS, "DEFINER", "COMMENT") or token.kind is Kind.STRING
+    ):
+        stream.next()
+    start = stream.position
+    labelled = stream.peek(1) is not None and stream.tokens[stream.at + 1].symbol(":")
+    opening = stream.peek(2 if labelled else 0)
+    if opening is None or not opening.word("BEGIN"):
+        return stream.until(";", optional=True)
+    depth = 0
+    while True:
+        token = stream.next()
+        if token.word("END"):
+            depth -= 1
+            if depth == 0:
+                end = token.end
+                if labelled and not stream.ended and not stream.sees(";"):
+                    end = stream.next().end
+                return stream.text.slice(start, end)
+            following = stream.peek()
+            if following is not None and following.word(*_OPENERS):
+                stream.next()
+        elif token.word(*_OPENERS) and _opens(token, stream):
+            depth += 1
+
+
+def _opens(token: Token, stream: Stream) -> bool:
+    """IF(…), REPEAT(…) and ``FOR UPDATE`` are no blocks: a word that opens one stands where a statement or expression begins."""
+    before, after = stream.tokens[stream.at - 2], stream.peek()
+    if token.word("CASE"):
+        return True
+    begins = before.symbol(";", ":") or before.word(
+        "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "FOUND", "SQLEXCEPTION"
+    )
+    if token.word("LOOP", "REPEAT", "BEGIN"):
+        return begins or (before.kind is Kind.STRING and token.word("BEGIN"))
+    return begins and after is not None and (not token.word("IF") or _has_then(stream))
+
+
+def _has_then(stream: Stream) -> bool:
+    """An IF statement has its THEN before a semicolon; a function IF(…) does not."""
+    ahead = 0
+    while (token := stream.peek(ahead)) is not None and not token.symbol(";"):
+        if token.word("THEN"):
+            return True
+        ahead += 1
+    return False
+
+
+def read_body(routine: Routine, signatures: dict[str, Signature], dialect: Dialect) -> Procedure:
+    block = Block(Stream(routine.body, dialect), signatures, routine.signature)
+    block.locals.extend(routine.outs)
+    stream = block.stream
+    block.outermost = block.label()
+    if dialect is Dialect.POSTGRESQL:
+        if stream.accept("DECLARE"):
+            block.declarations()
+        if not stream.sees("BEGIN"):
+            stream.fail("BEGIN")
+    steps: tuple[Step, ...]
+    if stream.accept("BEGIN"):
+        steps = block.steps("END", "EXCEPTION")
+        if stream.sees("EXCEPTION"):
+            raise stream.refuse("EXCEPTION of a block", "an error ends the transaction; leave it out")
+        stream.expect("END")
+        if not stream.ended and not stream.sees(";"):
+            stream.name("a label")
+        stream.accept(";")
+    else:
+        steps = block.steps()
+    if not stream.ended:
+        stream.fail("the end of the procedure")
+    if routine.signature.outputs and not (steps and isinstance(steps[-1], Return)):
+        steps = (*steps, Return(block.outputs(), routine.place))
+    signature = routine.signature
+    return Procedure(signature.name, signature.inputs, steps, tuple(block.locals), tuple(block.cursors), routine.place)
