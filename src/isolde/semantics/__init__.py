@@ -1,0 +1,1 @@
+"""What programs of the transaction language mean: one package a reading."""

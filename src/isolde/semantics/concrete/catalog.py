@@ -1,0 +1,149 @@
+"""A schema as the store needs it: positions for names, unique keys, who refers to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from isolde.errors import ExecutionError
+from isolde.semantics.concrete.mysql import MySQL, fold
+from isolde.semantics.concrete.postgresql import PostgreSQL
+from isolde.semantics.concrete.rules import Rules
+from isolde.semantics.concrete.sqlite import SQLite
+from isolde.semantics.concrete.static import Namespace, Static
+from isolde.tx.dialects import Dialect
+from isolde.tx.schema import Kind, Schema, Table
+
+RULES: dict[Dialect, type[Rules]] = {
+    Dialect.POSTGRESQL: PostgreSQL,
+    Dialect.MYSQL: MySQL,
+    Dialect.SQLITE: SQLite,
+}
+
+Key = Callable[[tuple[Any, ...]], Any]
+"""The key of a row; ``None`` if a part of it is null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A foreign key by positions. ``parent_unique`` is the parent's unique key by which it is looked up."""
+
+    child: int
+    child_columns: tuple[int, ...]
+    parent: int
+    parent_columns: tuple[int, ...]
+    child_key: Key
+    parent_key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class TableInfo:
+    """``uniques`` has the primary key first, if there is one. ``rowid``: the column that SQLite makes the row's number."""
+
+    position: int
+    table: Table
+    columns: dict[str, int]
+    types: tuple[Static, ...]
+    solid: tuple[bool, ...]
+    uniques: tuple[tuple[int, ...], ...]
+    unique_keys: tuple[Key, ...]
+    generated: int | None
+    rowid: int | None
+
+    def column(self, name: str) -> int:
+        position = self.columns.get(name)
+        if position is None:
+            raise ExecutionError("name", f"table {self.table.name} has no column {name}")
+        return position
+
+
+class Catalog:
+    """The tables of a schema in one dialect."""
+
+    def __init__(self, schema: Schema, dialect: Dialect) -> None:
+        self.schema = schema
+        self.dialect = dialect
+        self.tables: list[TableInfo] = []
+        self.by_name: dict[str, TableInfo] = {}
+        rules = RULES[dialect](Namespace())
+        for position, table in enumerate(schema.tables.values()):
+            info = self._table(position, table, rules)
+            self.tables.append(info)
+            self.by_name[table.name] = info
+        self.references = [reference for info in self.tables for reference in self._references(info)]
+
+    def table(self, name: str) -> TableInfo:
+        info = self.by_name.get(name)
+        if info is None:
+            raise ExecutionError("name", f"there is no table {name}")
+        return info
+
+    def _table(self, position: int, table: Table, rules: Rules) -> TableInfo:
+        columns = {column.name: place for place, column in enumerate(table.columns)}
+        rowid = None
+        if self.dialect is Dialect.SQLITE and len(table.primary_key) == 1:
+            place = columns[table.primary_key[0]]
+            if table.columns[place].type.kind is Kind.INTEGER:
+                rowid = place
+        implied = self.dialect is not Dialect.SQLITE
+        solid = tuple(
+            not column.nullable or place == rowid or (implied and (column.name in table.primary_key or column.generated))
+            for place, column in enumerate(table.columns)
+        )
+        keys = ((table.primary_key,) if table.primary_key else ()) + table.uniques
+        uniques = tuple(dict.fromkeys(tuple(columns[name] for name in key) for key in keys))
+        generated = next((place for place, column in enumerate(table.columns) if column.generated), None)
+        return TableInfo(
+            position=position,
+            table=table,
+            columns=columns,
+            types=tuple(rules.column(column.type) for column in table.columns),
+            solid=solid,
+            uniques=uniques,
+            unique_keys=tuple(self.key(table, unique) for unique in uniques),
+            generated=generated if rowid is None else rowid,
+            rowid=rowid,
+        )
+
+    def key(self, table: Table, positions: tuple[int, ...]) -> Key:
+        """Texts are folded where the dialect's comparison ignores case; one column is its value, several are a tuple."""
+        folded = self.dialect is Dialect.MYSQL and any(table.columns[place].type.kind is Kind.TEXT for place in positions)
+        if len(positions) == 1:
+            if not folded:
+                return itemgetter(positions[0])
+            place = positions[0]
+            return lambda row: None if row[place] is None else fold(row[place])
+        if not folded:
+            several = itemgetter(*positions)
+            return lambda row: None if None in (key := several(row)) else key
+        texts = tuple(table.columns[place].type.kind is Kind.TEXT for place in positions)
+
+        def key(row: tuple[Any, ...]) -> Any:
+            parts = tuple(
+                fold(row[place]) if text and row[place] is not None else row[place]
+                for place, text in zip(positions, texts, strict=True)
+            )
+            return None if None in parts else parts
+
+        return key
+
+    def _references(self, info: TableInfo) -> list[Reference]:
+        found = []
+        for foreign in info.table.foreign_keys:
+            parent = self.table(foreign.table)
+            child_columns = tuple(info.column(name) for name in foreign.columns)
+            names = foreign.references or parent.table.primary_key
+            parent_columns = tuple(parent.column(name) for name in names)
+            found.append(
+                Reference(
+                    child=info.position,
+                    child_columns=child_columns,
+                    parent=parent.position,
+                    parent_columns=parent_columns,
+                    child_key=self.key(info.table, child_columns),
+                    parent_key=self.key(parent.table, parent_columns),
+                )
+            )
+        return found

@@ -1,0 +1,285 @@
+"""INSERT, UPDATE and DELETE to Python functions: which rows, what they become; ``constraints`` then applies them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isolde.errors import ExecutionError
+from isolde.semantics.concrete import constraints
+from isolde.semantics.concrete.catalog import TableInfo
+from isolde.semantics.concrete.compiler import Compiler, Writer
+from isolde.semantics.concrete.expressions import Binding, Frame
+from isolde.semantics.concrete.queries import expanded
+from isolde.semantics.concrete.rules import outside
+from isolde.semantics.concrete.sources import Loops, conjuncts, parts, table_binding
+from isolde.semantics.concrete.sqlite import collapsed, stored_rowid
+from isolde.semantics.concrete.static import Affinity, Code, Static
+from isolde.tx.dialects import Dialect
+from isolde.tx.expressions import Expression
+from isolde.tx.queries import Item, Select, Star
+from isolde.tx.schema import Column
+from isolde.tx.statements import Assignment, Default, Delete, Insert, InsertMode, OnConflict, Update
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A call that gives the number of rows and the rows that are returned."""
+
+    call: str
+    columns: tuple[tuple[str, Static], ...]
+
+
+def compile_update(compiler: Compiler, update: Update, parent: Frame) -> Changed:
+    info = compiler.catalog.table(update.table)
+    frame, writer = Frame(compiler, parent), Writer()
+    binding = table_binding(update.alias or update.table, compiler.namespace.fresh("r"), info)
+    frame.bindings.append(binding)
+    _matches(frame, writer, binding, update.where)
+    places = [info.column(assignment.column) for assignment in update.assignments]
+    if len(set(places)) < len(places) and compiler.dialect is not Dialect.MYSQL:
+        raise ExecutionError("name", "a column is assigned twice")
+    new = _assigned(frame, writer, binding, info, update.assignments)
+    writer.line(f"hits.append((number, {binding.variable}, {new}))")
+    writer.indent = 1
+    keys = {place for unique in info.uniques for place in unique}
+    helper = "rekey" if keys & set(places) else "replace"
+    checked = constraints.Checks.of(compiler, info, tuple(places))
+    name = compiler.namespace.ref(checked)
+    function = constraints.updated_keys if helper == "rekey" else constraints.updated
+    writer.line(f"count = {compiler.namespace.ref(function)}(S, {info.position}, hits, {name})")
+    rows = "[hit[2] for hit in hits]"
+    return _returning(compiler, "update_", frame, writer, binding, update.returning, rows)
+
+
+def compile_delete(compiler: Compiler, delete: Delete, parent: Frame) -> Changed:
+    info = compiler.catalog.table(delete.table)
+    frame, writer = Frame(compiler, parent), Writer()
+    binding = table_binding(delete.alias or delete.table, compiler.namespace.fresh("r"), info)
+    frame.bindings.append(binding)
+    _matches(frame, writer, binding, delete.where)
+    writer.line(f"hits.append((number, {binding.variable}))")
+    writer.indent = 1
+    writer.line(f"count = {compiler.namespace.ref(constraints.deleted)}(S, {info.position}, hits)")
+    return _returning(compiler, "delete_", frame, writer, binding, delete.returning, "[hit[1] for hit in hits]")
+
+
+def _matches(frame: Frame, writer: Writer, binding: Binding, where: Expression | None) -> None:
+    loops = Loops(frame, writer)
+    writer.line("hits = []")
+    pool = conjuncts(where)
+    writer.open(f"for number, {binding.variable} in {loops.candidates(binding, pool, numbers=True)}:")
+    loops.bound.add(binding.variable)
+    loops.filter(pool, final=True)
+
+
+def _assigned(
+    frame: Frame, writer: Writer, binding: Binding, info: TableInfo, assignments: tuple[Assignment, ...]
+) -> str:
+    """Python text of the new row. In MySQL each assignment sees those before it."""
+    variable = binding.variable
+    if frame.compiler.dialect is not Dialect.MYSQL:
+        new = {info.column(assignment.column): _value(frame, info, assignment) for assignment in assignments}
+        cells = [new.get(place, f"{variable}[{place}]") for place in range(len(info.types))]
+        return f"({', '.join(cells)},)"
+    if len(assignments) == 1:
+        place = info.column(assignments[0].column)
+        value = _value(frame, info, assignments[0])
+        cells = [value if place == other else f"{variable}[{other}]" for other in range(len(info.types))]
+        return f"({', '.join(cells)},)"
+    copy = frame.compiler.namespace.fresh("n")
+    writer.line(f"{copy} = list({variable})")
+    binding.variable = copy
+    for assignment in assignments:
+        writer.line(f"{copy}[{info.column(assignment.column)}] = {_value(frame, info, assignment)}")
+    binding.variable = variable
+    return f"tuple({copy})"
+
+
+def _value(frame: Frame, info: TableInfo, assignment: Assignment) -> str:
+    column = info.table.columns[info.column(assignment.column)]
+    if isinstance(assignment.value, Default):
+        return default(frame.compiler, info, column)
+    value = frame.compiler.rules.stored(frame.compile(assignment.value), column)
+    return frame.compiler.namespace.call(stored_rowid, value) if info.column(column.name) == info.rowid else value
+
+
+def default(compiler: Compiler, info: TableInfo, column: Column) -> str:
+    if column.generated and compiler.dialect is Dialect.POSTGRESQL:
+        return f"S.next_id({info.position})"
+    if column.default is None:
+        place = info.column(column.name)
+        if compiler.dialect is Dialect.MYSQL and info.solid[place] and not column.generated:
+            raise ExecutionError("not-null", f"{info.table.name}.{column.name} has no default value")
+        return "None"
+    return compiler.rules.stored(Frame(compiler).compile(column.default), column)
+
+
+def _returning(
+    compiler: Compiler,
+    stem: str,
+    frame: Frame,
+    writer: Writer,
+    binding: Binding,
+    items: tuple[Item | Star, ...],
+    rows: str,
+) -> Changed:
+    if not items:
+        writer.line("return count, []")
+        return Changed(compiler.function(stem, frame, writer), ())
+    if compiler.dialect is Dialect.MYSQL and stem == "update_":
+        raise outside("UPDATE … RETURNING in MySQL", "read the row after the update")
+    frame.bindings = [binding]
+    outputs = expanded(items, frame)
+    codes = [frame.compile(output.expression) for output in outputs]
+    values = ", ".join(_shown(compiler, stem, code) for code in codes)
+    writer.line("out = []")
+    writer.open(f"for {binding.variable} in {rows}:")
+    writer.line(f"out.append(({values},))")
+    writer.indent = 1
+    writer.line("return count, out")
+    columns = tuple((output.name, code.type) for output, code in zip(outputs, codes, strict=True))
+    return Changed(compiler.function(stem, frame, writer), columns)
+
+
+def _shown(compiler: Compiler, stem: str, code: Code) -> str:
+    """SQLite's RETURNING shows what it stores: a whole number in a REAL column as an integer."""
+    text = compiler.rules.output(code)
+    if code.type.affinity is Affinity.REAL and code.column and stem != "delete_":
+        return compiler.namespace.call(collapsed, text)
+    return text
+
+
+# INSERT
+
+
+def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed:
+    info = compiler.catalog.table(insert.table)
+    if insert.mode is not InsertMode.PLAIN and compiler.dialect is Dialect.POSTGRESQL:
+        raise ExecutionError("type", f"PostgreSQL has no {insert.mode.value.upper()}")
+    if insert.mode is InsertMode.IGNORE and compiler.dialect is Dialect.MYSQL:
+        _refuse_bending(insert)
+    names = insert.columns or tuple(column.name for column in info.table.columns)
+    places = [info.column(name) for name in names]
+    if len(set(places)) < len(places):
+        raise ExecutionError("name", "a column is named twice in INSERT")
+    frame, writer = Frame(compiler, parent), Writer()
+    source = _rows(compiler, frame, info, insert, places, writer)
+    conflict, arguments = _conflict(compiler, frame, info, insert.on_conflict)
+    plan = constraints.InsertPlan(
+        position=info.position,
+        checks=constraints.Checks.of(compiler, info, tuple(range(len(info.types)))),
+        mode=insert.mode,
+        conflict=insert.on_conflict is not None,
+        target=_target(compiler, info, insert.on_conflict),
+        updating=insert.on_conflict is not None and bool(insert.on_conflict.assignments),
+        known=None if isinstance(insert.source, Select) else len(insert.source),
+        supplied=info.generated is not None and info.generated in places,
+    )
+    name = compiler.namespace.ref(plan)
+    helper = compiler.namespace.ref(constraints.inserted)
+    writer.line(f"count, rows = {helper}(S, {name}, {source}, {conflict}, ({arguments}))")
+    binding = table_binding(insert.table, compiler.namespace.fresh("r"), info)
+    return _returning(compiler, "insert_", frame, writer, binding, insert.returning, "rows")
+
+
+def _refuse_bending(insert: Insert) -> None:
+    if isinstance(insert.source, Select):
+        raise outside("INSERT IGNORE … SELECT in MySQL", "IGNORE also bends values to the columns' types")
+
+
+def _rows(
+    compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, places: list[int], writer: Writer
+) -> str:
+    columns = info.table.columns
+    defaults = {
+        place: default(compiler, info, column) for place, column in enumerate(columns) if place not in places
+    }
+    if isinstance(insert.source, Select):
+        query = compiler.query(insert.source, frame)
+        if len(query.columns) != len(places):
+            raise ExecutionError("type", "INSERT has not as many values as columns")
+        row = compiler.namespace.fresh("r")
+        cells = dict(defaults)
+        for place, (position, (_, type_)) in zip(places, enumerate(query.columns), strict=True):
+            cells[place] = compiler.rules.stored(Code(f"{row}[{position}]", type_), columns[place])
+        rows = compiler.namespace.fresh("rows")
+        writer.line(f"{rows} = {query.call}")
+        return f"(({', '.join(cells[place] for place in range(len(columns)))},) for {row} in {rows})"
+    inner = Writer()
+    for values in insert.source:
+        if len(values) != len(places):
+            raise ExecutionError("type", "INSERT has not as many values as columns")
+        cells = dict(defaults)
+        for place, value in zip(places, values, strict=True):
+            column = columns[place]
+            if isinstance(value, Default):
+                cells[place] = default(compiler, info, column)
+            else:
+                cells[place] = compiler.rules.stored(frame.compile(value), column)
+                if _defaulting(compiler, insert) and not column.nullable and column.default is not None:
+                    name = compiler.namespace.fresh("t")
+                    instead = default(compiler, info, column)
+                    cells[place] = f"({name} if ({name} := {cells[place]}) is not None else {instead})"
+        inner.lines.append(f"({', '.join(cells[place] for place in range(len(columns)))},)")
+    if len(inner.lines) == 1:
+        return f"({inner.lines[0]},)"
+    # One at a time: an error in the second row comes after what the first row brings about.
+    body = Writer()
+    for line in inner.lines:
+        body.line(f"yield {line}")
+    made = Frame(compiler, frame)
+    made.free = dict(frame.free)
+    made.memos = list(frame.memos)
+    call = compiler.function("values_", made, body)
+    # A query among the values sees the table as it was before the statement.
+    return f"list({call})" if any(isinstance(part, Select) for part in parts(insert.source)) else call
+
+
+def _defaulting(compiler: Compiler, insert: Insert) -> bool:
+    """SQLite's REPLACE puts the default in place of a null that a column does not take."""
+    return insert.mode is InsertMode.REPLACE and compiler.dialect is Dialect.SQLITE
+
+
+def _target(compiler: Compiler, info: TableInfo, conflict: OnConflict | None) -> tuple[int, ...]:
+    """The unique keys that ON CONFLICT looks at, by position."""
+    if conflict is None or not conflict.columns:
+        return tuple(range(len(info.uniques)))
+    wanted = {info.column(name) for name in conflict.columns}
+    found = tuple(place for place, unique in enumerate(info.uniques) if set(unique) == wanted)
+    if not found:
+        raise ExecutionError("name", f"{info.table.name} has no unique key ({', '.join(conflict.columns)})")
+    return found
+
+
+def _conflict(
+    compiler: Compiler, frame: Frame, info: TableInfo, conflict: OnConflict | None
+) -> tuple[str, str]:
+    """A function from the row that is there, and the one that was to be inserted, to the new one; ``None`` leaves it."""
+    if conflict is None or not conflict.assignments:
+        return "None", ""
+    if compiler.dialect is Dialect.MYSQL and conflict.where is not None:
+        raise ExecutionError("type", "ON DUPLICATE KEY UPDATE has no WHERE")
+    if compiler.dialect is Dialect.POSTGRESQL and not conflict.columns:
+        raise ExecutionError("type", "ON CONFLICT DO UPDATE needs the columns of a key")
+    inner, writer = Frame(compiler, frame), Writer()
+    row = table_binding(info.table.name, "r_old", info)
+    # A plain name is the row's own; what was to be inserted is only ever excluded.c.
+    new = Binding("excluded", "r_new", dict(row.columns), info)
+    inner.bindings = [row]
+    outer = Frame(compiler, frame)
+    outer.bindings = [new]
+    inner.parent = outer
+    if conflict.where is not None:
+        writer.open(f"if not {inner.condition(conflict.where)}:")
+        writer.line("return None")
+        writer.indent = 1
+    cells = _assigned(inner, writer, row, info, conflict.assignments)
+    writer.line(f"return {cells}")
+    free = [name for name in {**inner.free, **outer.free} if name not in ("r_old", "r_new")]
+    for name in free:
+        frame.free.setdefault(name, name.startswith("r"))
+    name = compiler.namespace.fresh("conflict_")
+    memos = [f"    {memo} = None" for memo in inner.memos]
+    header = f"def {name}(S, r_old, r_new{''.join(', ' + variable for variable in free)}):"
+    compiler.functions.append("\n".join([header, *memos, *writer.lines]))
+    return name, "".join(f"{variable}, " for variable in free)

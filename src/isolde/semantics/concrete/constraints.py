@@ -1,0 +1,381 @@
+"""Changes applied: what the database itself sees to. Not null, checks, unique keys, foreign keys, generated ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from isolde.errors import ExecutionError
+from isolde.semantics.concrete.catalog import Reference, TableInfo
+from isolde.semantics.concrete.rules import outside
+from isolde.semantics.concrete.tables import Row, TableData
+from isolde.tx.dialects import Dialect
+from isolde.tx.statements import InsertMode
+
+if TYPE_CHECKING:
+    from isolde.semantics.concrete.compiler import Compiler
+    from isolde.semantics.concrete.store import Store
+
+Hit = tuple[int, Row, Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What must hold of one new row, and the foreign keys that a change of some columns touches."""
+
+    row: Callable[[Row], None] | None
+    outgoing: tuple[Reference, ...]
+    incoming: tuple[Reference, ...]
+
+    @staticmethod
+    def of(compiler: Compiler, info: TableInfo, places: tuple[int, ...]) -> Checks:
+        references = compiler.catalog.references
+        touched = set(places)
+        return Checks(
+            row=row_check(compiler, info, places),
+            outgoing=tuple(r for r in references if r.child == info.position and touched & set(r.child_columns)),
+            incoming=tuple(r for r in references if r.parent == info.position and touched & set(r.parent_columns)),
+        )
+
+
+def row_check(compiler: Compiler, info: TableInfo, places: tuple[int, ...]) -> Callable[[Row], None] | None:
+    """A generated function that raises if a row breaks NOT NULL or a check."""
+    from isolde.semantics.concrete.compiler import Compiler as Fresh
+    from isolde.semantics.concrete.compiler import Writer
+    from isolde.semantics.concrete.expressions import Frame
+    from isolde.semantics.concrete.sources import table_binding
+
+    solid = [place for place in places if info.solid[place] and place != info.rowid]
+    if not solid and not info.table.checks:
+        return None
+    own = Fresh(compiler.catalog, changing=True)
+    frame, writer = Frame(own), Writer()
+    frame.bindings.append(table_binding(info.table.name, "r", info))
+    failed = own.namespace.ref(broken)
+    for place in solid:
+        name = info.table.columns[place].name
+        writer.open(f"if r[{place}] is None:")
+        writer.line(f"raise {failed}('not-null', {f'{info.table.name}.{name} must not be null'!r})")
+        writer.indent -= 1
+    # The row is known not to be null where it must not be, only from here on.
+    for check in info.table.checks:
+        text = own.rules.truth(frame.compile(check.condition), "CHECK").text
+        writer.open(f"if {text} is False:")
+        reason = f"a row of {info.table.name} breaks check {check.name or ''}".rstrip()
+        writer.line(f"raise {failed}('check', {reason!r})")
+        writer.indent -= 1
+    writer.line("return None")
+    source = "\n".join(["def check_row(S, r):", *[f"    {memo} = None" for memo in frame.memos], *writer.lines])
+    own.functions.append(source)
+    check_row = own.finish("check_row")
+    return lambda row: check_row(None, row)  # type: ignore[no-any-return]
+
+
+def broken(kind: str, reason: str) -> ExecutionError:
+    return ExecutionError(kind, reason)
+
+
+# UPDATE and DELETE
+
+
+def updated(store: Store, position: int, hits: list[Hit], checks: Checks) -> int:
+    """Columns that no unique key has. MySQL counts only rows that became different."""
+    table = store.writable(position)
+    undo, check = store.undo, checks.row
+    for number, _, row in hits:
+        if check is not None:
+            check(row)
+        table.replace(number, row, undo)
+    if checks.outgoing or checks.incoming:
+        _references(store, checks, [hit[2] for hit in hits], [hit[1] for hit in hits])
+    if store.dialect is Dialect.MYSQL:
+        return sum(_different(old, new) for _, old, new in hits)
+    return len(hits)
+
+
+def _different(old: Row, new: Row) -> bool:
+    return old != new
+
+
+def updated_keys(store: Store, position: int, hits: list[Hit], checks: Checks) -> int:
+    table = store.writable(position)
+    if checks.row is not None:
+        for _, _, row in hits:
+            checks.row(row)
+    for number, old, _ in hits:
+        table.forget_keys(old, number)
+    done = 0
+    try:
+        for number, old, row in hits:
+            table.rekey(number, old, row)
+            store.undo.append((position, number, old, row))
+            done += 1
+    except ExecutionError:
+        # Keys that were taken out and not put back: the rows are still the old ones.
+        for number, old, _ in hits[done:]:
+            table.restore_keys(number, old)
+        raise
+    if len(hits) > 1:
+        _order_matters(table, hits)
+    if checks.outgoing or checks.incoming:
+        _references(store, checks, [hit[2] for hit in hits], [hit[1] for hit in hits])
+    if store.dialect is Dialect.MYSQL:
+        return sum(_different(old, new) for _, old, new in hits)
+    return len(hits)
+
+
+def _order_matters(table: TableData, hits: list[Hit]) -> None:
+    """Databases check keys row by row. Where a row takes a key that another row of the statement gives up, it depends on
+    the order whether the statement fails; in a circle it always does.
+    """
+    for place, key in enumerate(table.info.unique_keys):
+        owners = {found: number for number, old, _ in hits if (found := key(old)) is not None}
+        takes: dict[int, int] = {}
+        for number, _, row in hits:
+            found = key(row)
+            if found is not None and owners.get(found, number) != number:
+                takes[number] = owners[found]
+        for start in takes:
+            at = takes[start]
+            while at in takes and at != start:
+                at = takes[at]
+                if at == takes.get(at):
+                    break
+            if at == start:
+                raise table.taken(place, "a key that goes round in a circle")
+        if takes:
+            raise outside(
+                f"an UPDATE of {table.info.table.name} in which one row takes the key of another",
+                "whether it fails depends on the order of rows",
+            )
+
+
+def deleted(store: Store, position: int, hits: list[tuple[int, Row]]) -> int:
+    table = store.writable(position)
+    for number, _ in hits:
+        table.delete(number, store.undo)
+    for reference in store.catalog.references:
+        if reference.parent == position:
+            _orphans(store, reference, [row for _, row in hits])
+            if store.dialect is Dialect.MYSQL and reference.child == position and len(hits) > 1:
+                _self_reference(reference, [row for _, row in hits])
+    return len(hits)
+
+
+def _self_reference(reference: Reference, rows: list[Row]) -> None:
+    keys = {reference.parent_key(row) for row in rows}
+    for row in rows:
+        child = reference.child_key(row)
+        if child is not None and child in keys and child != reference.parent_key(row):
+            raise outside("a DELETE of rows that refer to each other in MySQL", "whether it fails depends on the order")
+
+
+# Foreign keys: at the end of the statement
+
+
+def _references(store: Store, checks: Checks, rows: Iterable[Row], gone: list[Row]) -> None:
+    rows = list(rows)
+    for reference in checks.outgoing:
+        _parents(store, reference, rows)
+    for reference in checks.incoming:
+        _orphans(store, reference, gone)
+
+
+def _parents(store: Store, reference: Reference, rows: list[Row]) -> None:
+    parent = store.tables[reference.parent]
+    for row in rows:
+        key = reference.child_key(row)
+        if key is not None and not _there(store, parent, reference.parent_columns, key):
+            name = store.catalog.tables[reference.child].table.name
+            raise ExecutionError("foreign-key", f"{name} refers to {key!r}, which is not in {parent.info.table.name}")
+
+
+def _there(store: Store, table: TableData, columns: tuple[int, ...], key: Any) -> bool:
+    for place, unique in enumerate(table.info.uniques):
+        if unique == columns:
+            return key in table.unique[place]
+    return bool(table.equal(columns, store.catalog).get(key))
+
+
+def _orphans(store: Store, reference: Reference, gone: list[Row]) -> None:
+    """No child refers to a key that is gone."""
+    parent, child = store.tables[reference.parent], store.tables[reference.child]
+    if not child.rows:
+        return
+    children = child.equal(reference.child_columns, store.catalog)
+    for row in gone:
+        key = reference.parent_key(row)
+        if key is not None and children.get(key) and not _there(store, parent, reference.parent_columns, key):
+            raise ExecutionError("foreign-key", f"{child.info.table.name} still refers to {key!r} of {parent.info.table.name}")
+
+
+# INSERT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InsertPlan:
+    """``target``: the unique keys that ON CONFLICT looks at. ``known``: the number of rows, if they are written out."""
+
+    position: int
+    checks: Checks
+    mode: InsertMode
+    conflict: bool
+    target: tuple[int, ...]
+    updating: bool
+    known: int | None
+    supplied: bool
+
+
+def inserted(
+    store: Store, plan: InsertPlan, rows: Iterable[Row], resolve: Any, arguments: tuple[Any, ...]
+) -> tuple[int, list[Row]]:
+    table = store.writable(plan.position)
+    if plan.known == 1 and not plan.conflict and plan.mode is InsertMode.PLAIN and table.info.generated is None:
+        return _one(store, plan, table, next(iter(rows)))
+    reserve = _Ids(store, table, plan)
+    done: list[Row] = []
+    gone: list[Row] = []
+    new_numbers: set[int] = set()
+    count = 0
+    for given in rows:
+        row = reserve.filled(given)
+        if plan.mode is InsertMode.IGNORE and not _acceptable(store, plan, row):
+            continue
+        if plan.checks.row is not None:
+            plan.checks.row(row)
+        if plan.mode is InsertMode.REPLACE:
+            taken = table.conflicts(row, range(len(table.unique)))
+            for number in taken:
+                gone.append(table.rows[number])
+                table.delete(number, store.undo)
+            count += len(taken) if store.dialect is Dialect.MYSQL else 0
+        elif plan.conflict or plan.mode is InsertMode.IGNORE:
+            taken = table.conflicts(row, plan.target)
+            if taken:
+                count += _resolved(store, plan, table, taken, row, resolve, arguments, new_numbers, done, gone)
+                continue
+        new_numbers.add(table.insert(row, store.undo))
+        reserve.seen(row)
+        done.append(row)
+        count += 1
+        if store.dialect is Dialect.MYSQL:
+            _references(store, plan.checks, [row], [])
+    if store.dialect is not Dialect.MYSQL:
+        for reference in plan.checks.outgoing:
+            _parents(store, reference, [table.rows[number] for number in new_numbers if number in table.rows])
+    if gone:
+        for reference in store.catalog.references:
+            if reference.parent == plan.position:
+                _orphans(store, reference, gone)
+    return count, done
+
+
+def _one(store: Store, plan: InsertPlan, table: TableData, row: Row) -> tuple[int, list[Row]]:
+    if plan.checks.row is not None:
+        plan.checks.row(row)
+    table.insert(row, store.undo)
+    for reference in plan.checks.outgoing:
+        _parents(store, reference, [row])
+    return 1, [row]
+
+
+def _acceptable(store: Store, plan: InsertPlan, row: Row) -> bool:
+    """IGNORE leaves out rows that a check or a foreign key forbids; MySQL would bend a null to a zero."""
+    try:
+        if plan.checks.row is not None:
+            plan.checks.row(row)
+        if store.dialect is Dialect.MYSQL:
+            _references(store, plan.checks, [row], [])
+    except ExecutionError as error:
+        if error.kind == "not-null" and store.dialect is Dialect.MYSQL:
+            raise outside("INSERT IGNORE of a null into a NOT NULL column in MySQL", "give a value") from None
+        if error.kind == "check" and store.dialect is Dialect.SQLITE:
+            return False
+        return False
+    return True
+
+
+def _resolved(
+    store: Store,
+    plan: InsertPlan,
+    table: TableData,
+    taken: list[int],
+    row: Row,
+    resolve: Any,
+    arguments: tuple[Any, ...],
+    new_numbers: set[int],
+    done: list[Row],
+    gone: list[Row],
+) -> int:
+    """ON CONFLICT DO UPDATE, ON DUPLICATE KEY UPDATE, or nothing. MySQL counts 2 for a row that changed, 0 for one that did not."""
+    if not plan.updating:
+        return 0
+    number = taken[0]
+    if len(taken) > 1 and store.dialect is Dialect.MYSQL:
+        raise outside("ON DUPLICATE KEY UPDATE where several rows hold a key", "which one is updated depends on the order of keys")
+    if store.dialect is Dialect.POSTGRESQL and number in new_numbers:
+        raise ExecutionError("cardinality", "ON CONFLICT DO UPDATE cannot affect a row a second time")
+    old = table.rows[number]
+    new = resolve(store, old, row, *arguments)
+    if new is None:
+        return 0
+    if plan.checks.row is not None:
+        plan.checks.row(new)
+    table.forget_keys(old, number)
+    try:
+        table.rekey(number, old, new)
+    except ExecutionError:
+        table.restore_keys(number, old)
+        raise
+    store.undo.append((plan.position, number, old, new))
+    new_numbers.add(number)
+    done.append(new)
+    gone.append(old)
+    if store.dialect is Dialect.MYSQL:
+        _references(store, plan.checks, [new], [old])
+        return 2 if old != new else 0
+    return 1
+
+
+class _Ids:
+    """Generated ids of one INSERT. MySQL reserves as many as there are rows, or 1, 2, 4, … if it does not know."""
+
+    def __init__(self, store: Store, table: TableData, plan: InsertPlan) -> None:
+        self.table, self.store, self.plan = table, store, plan
+        self.place = table.info.generated
+        self.left = 0
+        self.size = 1
+        self.next = 0
+
+    def filled(self, row: Row) -> Row:
+        if self.place is None or self.store.dialect is Dialect.POSTGRESQL:
+            return row
+        value = row[self.place]
+        if value is None or (value == 0 and self.store.dialect is Dialect.MYSQL):
+            value = self._largest() + 1 if self.store.dialect is Dialect.SQLITE else self._reserved()
+            return (*row[: self.place], value, *row[self.place + 1 :])
+        if self.store.dialect is Dialect.SQLITE and not isinstance(value, int):
+            raise ExecutionError("conversion", "datatype mismatch")
+        return row
+
+    def _largest(self) -> int:
+        return max(self.table.unique[0], default=0)
+
+    def _reserved(self) -> int:
+        if self.left == 0:
+            self.left = self.plan.known or self.size
+            self.size *= 2
+            self.next = self.table.counter
+            self.table.counter += self.left
+        self.left -= 1
+        value = self.next
+        self.next += 1
+        return value
+
+    def seen(self, row: Row) -> None:
+        """MySQL's counter follows ids that were given."""
+        if self.place is not None and self.store.dialect is Dialect.MYSQL and row[self.place] >= self.table.counter:
+            self.table.counter = row[self.place] + 1
+
+

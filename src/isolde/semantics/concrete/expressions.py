@@ -1,0 +1,353 @@
+"""Expressions to Python text: names are resolved, types found, each operation written by the dialect's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, assert_never
+
+from isolde.errors import ExecutionError
+from isolde.semantics.concrete.catalog import TableInfo
+from isolde.semantics.concrete.rules import outside
+from isolde.semantics.concrete.static import BOOLEAN, Code, Sort, Static
+from isolde.tx.dialects import Dialect
+from isolde.tx.expressions import (
+    Aggregate,
+    Between,
+    Binary,
+    BinaryOperation,
+    Call,
+    Case,
+    Cast,
+    Exists,
+    Expression,
+    InList,
+    InQuery,
+    Is,
+    Literal,
+    Name,
+    Parameter,
+    ScalarQuery,
+    Truth,
+    UnaryOperation,
+)
+
+if TYPE_CHECKING:
+    from isolde.semantics.concrete.compiler import Compiler
+
+LOGIC = frozenset({Binary.AND, Binary.OR, Binary.XOR})
+COMPARING = frozenset(
+    {
+        Binary.EQUAL,
+        Binary.NOT_EQUAL,
+        Binary.LESS,
+        Binary.LESS_EQUAL,
+        Binary.GREATER,
+        Binary.GREATER_EQUAL,
+        Binary.SAME,
+    }
+)
+
+
+@dataclass(slots=True)
+class Binding:
+    """Rows of a source under its name, in a variable of the generated code."""
+
+    name: str
+    variable: str
+    columns: dict[str, tuple[int, Static, bool]]
+    table: TableInfo | None = None
+    optional: bool = False
+
+    def code(self, column: str) -> Code:
+        position, type_, solid = self.columns[column]
+        stored = self.table is not None
+        return Code(f"{self.variable}[{position}]", type_, column=stored, solid=solid and not self.optional)
+
+
+@dataclass(slots=True)
+class Frame:
+    """One generated function: what is bound in it, and what it needs from those around it.
+
+    ``repeated``: its body may run several times while tables change, so that a query in it is not remembered.
+    """
+
+    compiler: Compiler
+    parent: Frame | None = None
+    bindings: list[Binding] = field(default_factory=list)
+    variables: dict[str, Static] = field(default_factory=dict)
+    free: dict[str, bool] = field(default_factory=dict)
+    memos: list[str] = field(default_factory=list)
+    repeated: bool = False
+    aggregated: Callable[[Aggregate], Code] | None = None
+
+    def resolve(self, name: Name) -> Code:
+        crossed: list[Frame] = []
+        frame: Frame | None = self
+        while frame is not None:
+            found = [
+                binding
+                for binding in frame.bindings
+                if (name.table is None or binding.name == name.table) and name.name in binding.columns
+            ]
+            if len(found) > 1:
+                raise ExecutionError("name", f"column {name.name} is ambiguous", str(name.place or ""))
+            if found:
+                for inner in crossed:
+                    inner.free[found[0].variable] = True
+                return found[0].code(name.name)
+            if name.table is not None and any(binding.name == name.table for binding in frame.bindings):
+                break
+            if frame.variables and (code := self._variable(frame, name, crossed)) is not None:
+                return code
+            crossed.append(frame)
+            frame = frame.parent
+        shown = f"{name.table}.{name.name}" if name.table else name.name
+        raise ExecutionError("name", f"there is no column or variable {shown}", str(name.place or ""))
+
+    def _variable(self, frame: Frame, name: Name, crossed: list[Frame]) -> Code | None:
+        row = name.table or name.name
+        type_ = frame.variables.get(row)
+        if type_ is None:
+            return None
+        for inner in crossed:
+            inner.free.setdefault(f"v_{row}", False)
+        if name.table is None:
+            return Code(f"v_{row}", type_)
+        if type_.sort is not Sort.ROW:
+            return None
+        names = [column for column, _ in type_.columns]
+        if name.name not in names:
+            raise ExecutionError("name", f"row {row} has no column {name.name}", str(name.place or ""))
+        place = names.index(name.name)
+        return Code(f"v_{row}[{place}]", type_.columns[place][1])
+
+    def parameter(self, name: str) -> Code:
+        crossed: list[Frame] = []
+        frame: Frame | None = self
+        while frame is not None:
+            if name in frame.variables:
+                for inner in crossed:
+                    inner.free.setdefault(f"v_{name}", False)
+                return Code(f"v_{name}", frame.variables[name])
+            crossed.append(frame)
+            frame = frame.parent
+        raise ExecutionError("name", f"there is no value for parameter :{name}")
+
+    # Expressions
+
+    def compile(self, expression: Expression) -> Code:
+        rules = self.compiler.rules
+        match expression:
+            case Literal():
+                return rules.literal(expression.value)
+            case Name():
+                return self.resolve(expression)
+            case Parameter():
+                return self.parameter(expression.name)
+            case UnaryOperation():
+                return rules.unary(expression.operator, self.compile(expression.operand))
+            case BinaryOperation():
+                return self._binary(expression)
+            case Is():
+                return self._is(expression)
+            case Between():
+                return self._between(expression)
+            case InList():
+                return self._in_list(expression)
+            case InQuery():
+                return self._in_query(expression)
+            case Exists():
+                query = self.compiler.query(expression.query, self, exists=True)
+                text = self._remembered(query.call, query.correlated)
+                return Code(f"(not {text})" if expression.negated else text, BOOLEAN, solid=True)
+            case ScalarQuery():
+                return self._scalar(expression)
+            case Case():
+                return self._case(expression)
+            case Call():
+                return rules.call(expression.function, [self.compile(argument) for argument in expression.arguments])
+            case Cast():
+                return rules.cast(self.compile(expression.operand), expression.type)
+            case Aggregate():
+                if self.aggregated is None:
+                    raise ExecutionError("type", f"{expression.aggregation.value} is not allowed here")
+                return self.aggregated(expression)
+            case _:
+                assert_never(expression)
+
+    def condition(self, expression: Expression, what: str = "WHERE") -> str:
+        """Python text that is true exactly where the condition is."""
+        if isinstance(expression, BinaryOperation) and expression.operator in (Binary.AND, Binary.OR):
+            left = self.condition(expression.left, expression.operator.value.upper())
+            right = self.condition(expression.right, expression.operator.value.upper())
+            return f"({left} {expression.operator.value} {right})"
+        return self.compiler.rules.truth(self.compile(expression), what).text
+
+    def _binary(self, node: BinaryOperation) -> Code:
+        rules = self.compiler.rules
+        left, right = self.compile(node.left), self.compile(node.right)
+        if node.operator in LOGIC:
+            return rules.logic(node.operator, left, right)
+        if node.operator in COMPARING:
+            return rules.compared(node.operator, left, right)
+        return rules.binary(node.operator, left, right)
+
+    def _is(self, node: Is) -> Code:
+        operand = self.compile(node.operand)
+        if node.truth is Truth.NULL:
+            test = "is not None" if node.negated else "is None"
+            if operand.constant is not None:
+                answer = (operand.constant.value is None) is not node.negated
+                return Code(str(answer), BOOLEAN, solid=True)
+            return Code(f"({operand.text} {test})", BOOLEAN, solid=True)
+        wanted = node.truth is Truth.TRUE
+        text = f"({self.compiler.rules.truth(operand, 'IS').text} is {wanted})"
+        return Code(f"(not {text})" if node.negated else text, BOOLEAN, solid=True)
+
+    def _named(self, code: Code) -> tuple[str, Code]:
+        """A name for a value that is used several times, and the text that binds it."""
+        if code.constant is not None or code.text.isidentifier():
+            return code.text, code
+        name = self.compiler.namespace.fresh("t")
+        return f"({name} := {code.text})", Code(name, code.type, column=code.column, solid=code.solid)
+
+    def _between(self, node: Between) -> Code:
+        rules = self.compiler.rules
+        operand, low, high = (self.compile(part) for part in (node.operand, node.low, node.high))
+        if self.compiler.dialect is Dialect.MYSQL:
+            sorts = {rules.value(code).type.sort for code in (operand, low, high)} - {Sort.NULL}
+            if Sort.TEXT in sorts and len(sorts) > 1:
+                raise outside("BETWEEN of texts and numbers", "compare with >= and <=")
+        bind, again = self._named(operand)
+        first = rules.compared(Binary.GREATER_EQUAL, again, low)
+        second = rules.compared(Binary.LESS_EQUAL, again, high)
+        result = rules.logic(Binary.AND, first, second)
+        if node.negated:
+            result = rules.negation(result)
+        return result if bind == again.text else Code(f"({bind}, {result.text})[1]", BOOLEAN, solid=result.solid)
+
+    def _in_list(self, node: InList) -> Code:
+        rules = self.compiler.rules
+        operand = self.compile(node.operand)
+        items = [self.compile(item) for item in node.items]
+        if self.compiler.dialect is Dialect.POSTGRESQL:
+            items = self._in_array(node, operand, items)
+        elif self.compiler.dialect is Dialect.SQLITE:
+            # The items have no affinity here, even columns: only the left side's counts.
+            items = [Code(item.text, Static(item.type.sort), item.constant, solid=item.solid) for item in items]
+        bind, again = self._named(operand)
+        result = Code("False", BOOLEAN, solid=True)
+        for position, item in enumerate(items):
+            equal = rules.compared(Binary.EQUAL, again, item)
+            result = equal if position == 0 else rules.logic(Binary.OR, result, equal)
+        if node.negated:
+            result = rules.negation(result)
+        return result if bind == again.text else Code(f"({bind}, {result.text})[1]", BOOLEAN, solid=result.solid)
+
+    def _in_array(self, node: InList, operand: Code, items: list[Code]) -> list[Code]:
+        """PostgreSQL makes an array of items without columns if they have a type in common; others are compared one by one."""
+        from isolde.semantics.concrete.sources import parts
+
+        plain = [
+            place
+            for place, item in enumerate(node.items)
+            if not any(isinstance(part, Name | ScalarQuery) for part in parts(item))
+        ]
+        if len(plain) > 1:
+            try:
+                _, type_ = self.compiler.rules.common([operand, *[items[place] for place in plain]], "IN")
+                typed = [Code("None", type_)]
+            except ExecutionError:
+                return items
+            for place in plain:
+                converted, _ = self.compiler.rules.common([items[place], *typed], "IN")
+                items[place] = converted[0]
+        return items
+
+    def _in_query(self, node: InQuery) -> Code:
+        rules = self.compiler.rules
+        operand = self.compile(node.operand)
+        query = self.compiler.query(node.query, self)
+        if len(query.columns) != 1:
+            raise ExecutionError("type", f"the query of IN has {len(query.columns)} columns; expected one")
+        item = self.compiler.namespace.fresh("t")
+        bind, again = self._named(operand)
+        equal = rules.compared(Binary.EQUAL, again, Code(f"{item}[0]", query.columns[0][1]))
+        helper = self.compiler.namespace.ref(any_true)
+        rows = self.compiler.namespace.fresh("t")
+        call = self._remembered(query.call, query.correlated)
+        # The rows are named first: Python allows no := where a comprehension takes its items from.
+        text = f"({bind}, ({rows} := {call}), {helper}([{equal.text} for {item} in {rows}]))[2]"
+        return rules.negation(Code(text, BOOLEAN)) if node.negated else Code(text, BOOLEAN)
+
+    def _scalar(self, node: ScalarQuery) -> Code:
+        query = self.compiler.query(node.query, self)
+        if len(query.columns) != 1:
+            raise ExecutionError("type", f"a scalar query has {len(query.columns)} columns; expected one")
+        helper = first if self.compiler.dialect is Dialect.SQLITE and not node.query.order_by else single
+        if self.compiler.dialect is Dialect.SQLITE and node.query.order_by:
+            helper = first_ordered
+        text = f"{self.compiler.namespace.ref(helper)}({self._remembered(query.call, query.correlated)})"
+        type_ = query.columns[0][1]
+        if type_.sort is Sort.UNKNOWN:
+            type_ = Static(Sort.TEXT)
+        return Code(text, type_)
+
+    def _remembered(self, call: str, correlated: bool) -> str:
+        """A query that depends on no row is run once a statement, and only if it is needed."""
+        if correlated or self.repeated:
+            return call
+        name = self.compiler.namespace.fresh("m")
+        self.memos.append(name)
+        return f"({name} if {name} is not None else ({name} := {call}))"
+
+    def _case(self, node: Case) -> Code:
+        rules = self.compiler.rules
+        bind = ""
+        again: Code | None = None
+        if node.operand is not None:
+            operand = self.compile(node.operand)
+            if operand.type.sort in (Sort.UNKNOWN, Sort.NULL) and self.compiler.dialect is Dialect.POSTGRESQL:
+                operand = operand.typed(Static(Sort.TEXT))
+            bind, again = self._named(operand)
+        tests: list[str] = []
+        results: list[Code] = []
+        for when in node.whens:
+            if again is None:
+                tests.append(self.condition(when.condition, "CASE"))
+            else:
+                tests.append(rules.compared(Binary.EQUAL, again, self.compile(when.condition)).text)
+            results.append(self.compile(when.result))
+        results.append(rules.null() if node.otherwise is None else self.compile(node.otherwise))
+        results, type_ = rules.common(results, "CASE")
+        text = results[-1].text
+        for test, result in zip(reversed(tests), reversed(results[:-1]), strict=True):
+            text = f"({result.text} if {test} else {text})"
+        if again is not None and bind != again.text:
+            text = f"({bind}, {text})[1]"
+        return Code(text, type_, solid=all(result.solid for result in results))
+
+
+def any_true(answers: list[bool | None]) -> bool | None:
+    """IN over a query: true if one is, else unknown if one is, else false."""
+    if True in answers:
+        return True
+    return None if None in answers else False
+
+
+def single(rows: list[tuple[object, ...]]) -> object:
+    if len(rows) > 1:
+        raise ExecutionError("cardinality", "a scalar query gives more than one row")
+    return rows[0][0] if rows else None
+
+
+def first(rows: list[tuple[object, ...]]) -> object:
+    """SQLite's: the first of several rows, if it does not matter which that is."""
+    if any(row != rows[0] for row in rows):
+        raise outside("a scalar query of several rows without an order", "SQLite takes the row that its plan finds first")
+    return rows[0][0] if rows else None
+
+
+def first_ordered(rows: list[tuple[object, ...]]) -> object:
+    return rows[0][0] if rows else None

@@ -1,0 +1,611 @@
+"""MySQL and MariaDB, strict mode: numbers and texts convert into each other; decimals carry a static scale.
+
+In a statement that changes tables (``changing``) a text that is no number, and a divisor of zero, are errors; in a query they
+are 0 and null.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from isolde.errors import ExecutionError
+from isolde.semantics.concrete import numbers
+from isolde.semantics.concrete.postgresql import decimal_text, plain_sum
+from isolde.semantics.concrete.rules import COMPARISONS, Rules, like_pattern, outside, timestamp
+from isolde.semantics.concrete.static import (
+    BIGINT,
+    BOOLEAN,
+    FLOAT,
+    TEXT,
+    TIMESTAMP,
+    UNSIGNED,
+    Code,
+    Constness,
+    Sort,
+    Static,
+    type_error,
+)
+from isolde.tx.expressions import Aggregation, Binary, Constant, Function, Unary
+from isolde.tx.schema import Column, Kind, Type
+
+SCALE_MAX = 38
+INCREMENT = 4
+"""``div_precision_increment``."""
+
+_PREFIX = re.compile(r"[ \t\n\v\f\r]*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)", re.ASCII)
+_INTEGER_PREFIX = re.compile(r"[ \t\n\v\f\r]*([+-]?\d+)", re.ASCII)
+
+
+def decimal_of(scale: int) -> Static:
+    return Static(Sort.DECIMAL, scale=min(scale, SCALE_MAX))
+
+
+# Values
+
+
+def fold(text: str) -> str:
+    """Equal for texts that utf8mb4_general_ci holds equal: neither case nor spaces at the end count."""
+    if not text.isascii():
+        raise outside(f"comparing {text!r}", "letters beyond ASCII compare by the collation's own tables")
+    return text.rstrip(" ").upper()
+
+
+def sort_text(text: str) -> str:
+    """Orders as PAD SPACE does: the shorter text goes on with spaces, which come after control characters."""
+    folded = fold(text)
+    if any(character < " " for character in folded):
+        raise outside(f"ordering {text!r}", "control characters come before the spaces that pad a text")
+    return folded
+
+
+def text_number(text: str) -> float:
+    found = _PREFIX.match(text)
+    return float(found[1]) if found else 0.0
+
+
+def strict_text_number(text: str) -> float:
+    found = _PREFIX.match(text)
+    if not found or text[found.end() :].strip(" \t\n\v\f\r"):
+        raise no_number(text)
+    return float(found[1])
+
+
+def no_number(text: str) -> Exception:
+    """It is an error, or it is not, as the plan has it: constants are converted before errors count."""
+    return outside(f"a text that is no number, taken as one in a statement that changes tables ({text!r}),", "use a number")
+
+
+def text_integer(text: str) -> int:
+    found = _INTEGER_PREFIX.match(text)
+    return int(found[1]) if found else 0
+
+
+def strict_text_integer(text: str) -> int:
+    found = _INTEGER_PREFIX.match(text)
+    if not found or text[found.end() :].strip(" \t\n\v\f\r"):
+        raise no_number(text)
+    return int(found[1])
+
+
+def float_text(number: float) -> str:
+    if number == 0:
+        return "0"
+    if not 1e-4 <= abs(number) < 1e15:
+        raise outside(f"the text of the floating-point number {number!r}", "cast it to DECIMAL first")
+    shown = repr(number)
+    return shown[:-2] if shown.endswith(".0") else shown
+
+
+def scaled_text(number: Decimal, scale: int) -> str:
+    return decimal_text(numbers.rounded(number, scale))
+
+
+def timestamp_text(value: datetime) -> str:
+    return value.isoformat(sep=" ", timespec="seconds")
+
+
+def wrap_unsigned(number: int) -> int:
+    """As a cast to UNSIGNED reads the 64 bits."""
+    return number & (2**64 - 1)
+
+
+def wrap_signed(number: int) -> int:
+    low = number & (2**64 - 1)
+    return low - 2**64 if low >> 63 else low
+
+
+def clamp(number: int, unsigned: bool) -> int:
+    low, high = numbers.BOUNDS[64, unsigned]
+    return min(max(number, low), high)
+
+
+def like(text: str, pattern: str) -> bool:
+    fold(text), fold(pattern)
+    return like_pattern(pattern, ignore_case=True, trailing_escape=True)(text)
+
+
+def float_quotient(left: float, right: float) -> float | None:
+    return None if right == 0 else numbers.finite(left / right)
+
+
+def decimal_quotient(left: Decimal, right: Decimal, left_scale: int, right_scale: int) -> Decimal | None:
+    return None if not right else numbers.mysql_quotient(left, right, left_scale, right_scale)
+
+
+def integer_part(left: Decimal | int, right: Decimal | int) -> int | None:
+    if not right:
+        return None
+    return numbers.truncated_quotient(Decimal(left), Decimal(right))
+
+
+def remainder(left: Any, right: Any) -> Any:
+    if not right:
+        return None
+    if isinstance(left, float) or isinstance(right, float):
+        return math.fmod(left, right)
+    if isinstance(left, int) and isinstance(right, int):
+        return numbers.integer_remainder(left, right)
+    return numbers.remainder(Decimal(left), Decimal(right))
+
+
+def checked_divisor(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, with an error in place of null for a divisor of zero: strict mode, in statements that change tables."""
+
+    def checked(left: Any, right: Any, *scales: int) -> Any:
+        if right == 0:
+            raise numbers.zero_divisor()
+        return function(left, right, *scales)
+
+    return checked
+
+
+_CHECKED = {function: checked_divisor(function) for function in (float_quotient, decimal_quotient, integer_part, remainder)}
+
+
+def shifted_left(number: int, count: int) -> int:
+    return (number << count) & (2**64 - 1) if 0 <= count < 64 else 0
+
+
+def shifted_right(number: int, count: int) -> int:
+    return number >> count if 0 <= count < 64 else 0
+
+
+def from_timestamp(text: str) -> datetime:
+    value = timestamp(text)
+    if value is None:
+        raise outside(f"comparing a time with {text!r}", "write it as 'YYYY-MM-DD hh:mm:ss'")
+    return value
+
+
+# Storing
+
+
+def stored_integer(value: Any, bits: int, unsigned: bool) -> int:
+    if isinstance(value, float):
+        value = numbers.nearest_even(value)
+    elif isinstance(value, Decimal):
+        value = numbers.nearest_integer(value)
+    elif isinstance(value, str):
+        value = numbers.nearest_integer(_exact(value, "integer"))
+    return numbers.within(bits, unsigned)(int(value))
+
+
+def _exact(text: str, type_: str) -> Decimal:
+    found = _PREFIX.match(text)
+    if not found or text[found.end() :].strip(" \t\n\v\f\r"):
+        raise ExecutionError("conversion", f"incorrect {type_} value {text!r}")
+    return Decimal(found[1])
+
+
+def stored_decimal(value: Any, precision: int, scale: int) -> Decimal:
+    if isinstance(value, float):
+        value = Decimal(repr(value))
+    elif isinstance(value, str):
+        value = _exact(value, "decimal")
+    result = numbers.rounded(Decimal(value), scale)
+    if abs(result) >= Decimal(10) ** (precision - scale):
+        raise numbers.out_of_range(value)
+    return result
+
+
+def stored_float(value: Any) -> float:
+    return numbers.finite(float(_exact(value, "double") if isinstance(value, str) else value)) + 0.0
+
+
+def stored_text(text: str, length: int) -> str:
+    if len(text) > length:
+        if text[length:].strip(" "):
+            raise ExecutionError("out-of-range", f"{text!r} is longer than {length} characters")
+        return text[:length]
+    return text
+
+
+def stored_timestamp(value: Any) -> datetime:
+    if isinstance(value, str):
+        parsed = timestamp(value)
+        if parsed is None:
+            raise ExecutionError("conversion", f"incorrect datetime value {value!r}")
+        value = parsed
+    return value.replace(microsecond=0)  # type: ignore[no-any-return]
+
+
+# Aggregates
+
+
+def _sum_exact(values: list[Any]) -> Decimal | None:
+    total = Decimal(0)
+    for value in values:
+        total = numbers.EXACT.add(total, Decimal(value))
+    return numbers.positive_zero(total) if values else None
+
+
+def _average_exact(scale: int) -> Callable[[list[Any]], Decimal | None]:
+    def average(values: list[Any]) -> Decimal | None:
+        total = _sum_exact(values)
+        return None if total is None else decimal_quotient(total, Decimal(len(values)), scale, 0)
+
+    return average
+
+
+_AVERAGES = {scale: _average_exact(scale) for scale in range(SCALE_MAX + 1)}
+
+
+def _sum_floats(values: list[float]) -> float | None:
+    return plain_sum(values) if values else None
+
+
+def _average_floats(values: list[float]) -> float | None:
+    return plain_sum(values) / len(values) if values else None
+
+
+def minimum(values: list[Any]) -> Any:
+    return min(values) if values else None
+
+
+def maximum(values: list[Any]) -> Any:
+    return max(values) if values else None
+
+
+def minimum_text(values: list[str]) -> str | None:
+    return min(values, key=sort_text) if values else None
+
+
+def maximum_text(values: list[str]) -> str | None:
+    return max(values, key=sort_text) if values else None
+
+
+class MySQL(Rules):
+    def column(self, type_: Type) -> Static:
+        match type_.kind:
+            case Kind.BOOLEAN:
+                return Static(Sort.INTEGER, bits=8)
+            case Kind.INTEGER:
+                return Static(Sort.INTEGER, bits=type_.bits or 32, unsigned=type_.unsigned)
+            case Kind.DECIMAL:
+                return decimal_of(type_.scale or 0)
+            case kind:
+                return Static(Sort(kind.value))
+
+    def given(self, value: Constant) -> Static:
+        return self.literal(value).type
+
+    def literal(self, value: Constant) -> Code:
+        match value:
+            case None:
+                return self.null()
+            case bool():
+                value, type_ = int(value), BIGINT
+            case int():
+                type_ = BIGINT if value < 2**63 else UNSIGNED
+                if not -(2**63) <= value < 2**64:
+                    value, type_ = Decimal(value), decimal_of(0)
+            case Decimal():
+                type_ = decimal_of(numbers.scale_of(value))
+            case float():
+                type_ = FLOAT
+            case str():
+                type_ = TEXT
+            case datetime():
+                type_ = TIMESTAMP
+        return Code(self.namespace.constant(value), type_, Constness(value), solid=True)
+
+    # Conversions
+
+    def value(self, code: Code) -> Code:
+        return self.lift("+{0}", [code], BIGINT) if code.type.sort is Sort.BOOLEAN else code
+
+    def number(self, code: Code) -> Code:
+        """A number of some kind: a text becomes a double."""
+        code = self.value(code)
+        if code.type.sort is Sort.TEXT:
+            return self.lifted(strict_text_number if self.changing else text_number, [code], FLOAT)
+        if code.type.sort is Sort.TIMESTAMP:
+            raise outside("a time as a number", "compare it to a time")
+        return code
+
+    def double(self, code: Code) -> Code:
+        code = self.number(code)
+        return code if code.type.sort in (Sort.FLOAT, Sort.NULL) else self.lifted(float, [code], FLOAT)
+
+    def exact(self, code: Code) -> Code:
+        return code if code.type.sort is not Sort.INTEGER else self.lifted(Decimal, [code], decimal_of(0))
+
+    def integer(self, code: Code) -> Code:
+        """As the bit operators and DIV take it: 64 bits, signed or not."""
+        code = self.value(code)
+        match code.type.sort:
+            case Sort.TEXT:
+                return self.lifted(strict_text_integer if self.changing else text_integer, [code], BIGINT)
+            case Sort.DECIMAL:
+                return self.lifted(numbers.nearest_integer, [code], BIGINT)
+            case Sort.FLOAT:
+                return self.lifted(numbers.nearest_even, [code], BIGINT)
+            case Sort.TIMESTAMP:
+                raise outside("a time as a number", "compare it to a time")
+            case _:
+                return code
+
+    def to_text(self, code: Code) -> Code:
+        code = self.value(code)
+        match code.type.sort:
+            case Sort.TEXT | Sort.NULL:
+                return code
+            case Sort.INTEGER:
+                return self.lifted(str, [code], TEXT)
+            case Sort.DECIMAL:
+                return self.lift(f"{self.namespace.ref(scaled_text)}({{0}}, {code.type.scale})", [code], TEXT)
+            case Sort.FLOAT:
+                return self.lifted(float_text, [code], TEXT)
+            case Sort.TIMESTAMP:
+                return self.lifted(timestamp_text, [code], TEXT)
+            case sort:
+                raise type_error(f"{sort} as text")
+
+    def common(self, codes: Sequence[Code], what: str) -> tuple[list[Code], Static]:
+        """The type of a CASE or COALESCE: a text if one is, else the widest number."""
+        codes = [self.value(code) for code in codes]
+        types = [code.type for code in codes if code.type.sort is not Sort.NULL]
+        sorts = {type_.sort for type_ in types}
+        if not sorts:
+            return list(codes), self.null().type
+        if len(sorts) > 1 and Sort.TIMESTAMP in sorts:
+            raise outside(f"{what} of times and other values")
+        if Sort.TEXT in sorts:
+            return [self.to_text(code).typed(TEXT) for code in codes], TEXT
+        if sorts == {Sort.TIMESTAMP}:
+            return list(codes), TIMESTAMP
+        if Sort.FLOAT in sorts:
+            return [self.double(code) for code in codes], FLOAT
+        if Sort.DECIMAL in sorts or len({type_.unsigned for type_ in types}) > 1:
+            scale = max(type_.scale for type_ in types)
+            return [self.scaled(self.exact(code), scale) for code in codes], decimal_of(scale)
+        bits = max(type_.bits for type_ in types)
+        return list(codes), replace(types[0], bits=bits)
+
+    def scaled(self, code: Code, scale: int) -> Code:
+        if code.type.sort is Sort.NULL or (code.type.scale == scale and code.column):
+            return code
+        return self.lift(f"{self.namespace.ref(numbers.rounded)}({{0}}, {scale})", [code], decimal_of(scale))
+
+    # Operations
+
+    def unary(self, operator: Unary, operand: Code) -> Code:
+        if operator is Unary.NOT:
+            return self.negation(operand)
+        if operator is Unary.BIT_NOT:
+            return self.lift("({0} ^ 0xFFFFFFFFFFFFFFFF)", [self.word(operand)], UNSIGNED)
+        if operator is Unary.PLUS:
+            return self.value(operand)
+        operand = self.number(operand)
+        if operand.constant is not None and isinstance(operand.constant.value, (int, Decimal, float)):
+            value = operand.constant.value
+            return self.literal(numbers.positive_zero(-value) if isinstance(value, Decimal) else -value)
+        match operand.type.sort:
+            case Sort.INTEGER:
+                return self.lift(f"{self.fit(False)}(-{{0}})", [operand], BIGINT)
+            case Sort.DECIMAL:
+                return self.lift(f"{self.namespace.ref(numbers.positive_zero)}(-{{0}})", [operand], operand.type)
+            case _:
+                return self.lift("-{0}", [operand], FLOAT)
+
+    def fit(self, unsigned: bool) -> str:
+        return self.namespace.ref(numbers.within(64, unsigned))
+
+    def word(self, code: Code) -> Code:
+        code = self.integer(code)
+        return code if code.type.unsigned else self.lifted(wrap_unsigned, [code], UNSIGNED)
+
+    def binary(self, operator: Binary, left: Code, right: Code) -> Code:
+        match operator:
+            case Binary.CONCATENATE:
+                # Without PIPES_AS_CONCAT this is OR.
+                return self.logic(Binary.OR, left, right)
+            case Binary.LIKE:
+                return self.lifted(like, [self.to_text(left), self.to_text(right)], BOOLEAN)
+            case Binary.BIT_AND | Binary.BIT_OR | Binary.BIT_XOR:
+                return self.lift(f"({{0}} {operator.value} {{1}})", [self.word(left), self.word(right)], UNSIGNED)
+            case Binary.SHIFT_LEFT | Binary.SHIFT_RIGHT:
+                function = shifted_left if operator is Binary.SHIFT_LEFT else shifted_right
+                return self.lifted(function, [self.word(left), self.word(right)], UNSIGNED)
+            case Binary.INTEGER_DIVIDE:
+                left, right = self.number(left), self.number(right)
+                unsigned = left.type.unsigned or right.type.unsigned
+                if Sort.FLOAT in (left.type.sort, right.type.sort):
+                    raise outside("DIV of floating-point numbers", "cast them to DECIMAL")
+                result = self.dividing(integer_part, [left, right], BIGINT)
+                return self.lift(f"{self.fit(unsigned)}({{0}})", [result], UNSIGNED if unsigned else BIGINT)
+            case _:
+                return self.arithmetic(operator, left, right)
+
+    def dividing(self, function: Any, sides: list[Code], type_: Static, *scales: int) -> Code:
+        name = self.namespace.ref(_CHECKED[function] if self.changing else function)
+        more = "".join(f", {scale}" for scale in scales)
+        return self.lift(f"{name}({{0}}, {{1}}{more})", sides, type_, solid=self.changing)
+
+    def arithmetic(self, operator: Binary, left: Code, right: Code) -> Code:
+        left, right = self.number(left), self.number(right)
+        sorts, scales = {left.type.sort, right.type.sort}, (left.type.scale, right.type.scale)
+        if Sort.FLOAT in sorts:
+            sides = [self.double(left), self.double(right)]
+            if operator is Binary.DIVIDE:
+                return self.dividing(float_quotient, sides, FLOAT)
+            if operator is Binary.MODULO:
+                return self.dividing(remainder, sides, FLOAT)
+            return self.lift(f"{self.namespace.ref(numbers.finite)}({{0}} {operator.value} {{1}})", sides, FLOAT)
+        if operator is Binary.DIVIDE:
+            sides = [self.exact(left), self.exact(right)]
+            return self.dividing(decimal_quotient, sides, decimal_of(scales[0] + INCREMENT), *scales)
+        unsigned = left.type.unsigned or right.type.unsigned
+        if Sort.DECIMAL in sorts:
+            sides = [self.exact(left), self.exact(right)]
+            if operator is Binary.MODULO:
+                return self.dividing(remainder, sides, decimal_of(max(scales)))
+            scale = sum(scales) if operator is Binary.MULTIPLY else max(scales)
+            return self.lifted(_DECIMAL_OPERATIONS[operator], sides, decimal_of(scale))
+        if operator is Binary.MODULO:
+            return self.dividing(remainder, [left, right], left.type)
+        return self.lift(
+            f"{self.fit(unsigned)}({{0}} {operator.value} {{1}})", [left, right], UNSIGNED if unsigned else BIGINT
+        )
+
+    def compared(self, operator: Binary, left: Code, right: Code) -> Code:
+        left, right = self.comparable([left, right])
+        if operator is Binary.SAME:
+            return Code(f"({left.text} == {right.text})", BOOLEAN, solid=True)
+        return self.lift(f"({{0}} {COMPARISONS[operator]} {{1}})", [left, right], BOOLEAN)
+
+    def comparable(self, codes: Sequence[Code]) -> list[Code]:
+        """Texts with texts, times with times, all else as numbers: as doubles if a text or a double is among them."""
+        codes = [self.value(code) for code in codes]
+        sorts = {code.type.sort for code in codes} - {Sort.NULL}
+        if sorts <= {Sort.TEXT}:
+            return [self.lifted(fold, [code], TEXT) for code in codes]
+        if Sort.TIMESTAMP in sorts:
+            if sorts - {Sort.TIMESTAMP, Sort.TEXT}:
+                raise outside("a time compared to a number")
+            return [self.lifted(from_timestamp, [code], TIMESTAMP) if code.type.sort is Sort.TEXT else code for code in codes]
+        if sorts & {Sort.TEXT, Sort.FLOAT}:
+            return [self.double(code) for code in codes]
+        return codes
+
+    def truth(self, code: Code, what: str = "condition") -> Code:  # noqa: ARG002
+        if code.type.sort is Sort.BOOLEAN:
+            return code
+        return self.lift("({0} != 0)", [self.number(code)], BOOLEAN)
+
+    def call(self, function: Function, arguments: Sequence[Code]) -> Code:
+        from isolde.semantics.concrete.mysql_functions import called
+
+        return called(self, function, list(arguments))
+
+    def cast(self, code: Code, type_: Type) -> Code:
+        code = self.value(code)
+        match type_.kind:
+            case Kind.TEXT:
+                text = self.to_text(code)
+                return text if type_.length is None else self.lift(f"{{0}}[:{type_.length}]", [text], TEXT)
+            case Kind.INTEGER | Kind.BOOLEAN:
+                sort = code.type.sort
+                code = self.integer(code)
+                if sort is Sort.INTEGER or sort is Sort.NULL:
+                    wrap = wrap_unsigned if type_.unsigned else wrap_signed
+                    return self.lifted(wrap, [code], UNSIGNED if type_.unsigned else BIGINT)
+                if sort is Sort.TEXT and type_.unsigned:
+                    return self.lifted(wrap_unsigned, [code], UNSIGNED)
+                name = self.namespace.ref(clamp)
+                return self.lift(f"{name}({{0}}, {type_.unsigned})", [code], UNSIGNED if type_.unsigned else BIGINT)
+            case Kind.DECIMAL:
+                precision, scale = type_.precision or 10, type_.scale or 0
+                name = self.namespace.ref(stored_decimal)
+                return self.lift(f"{name}({{0}}, {precision}, {scale})", [self.number(code)], decimal_of(scale))
+            case Kind.FLOAT:
+                return self.double(code)
+            case Kind.TIMESTAMP:
+                if code.type.sort not in (Sort.TIMESTAMP, Sort.TEXT, Sort.NULL):
+                    raise outside("a number as a time")
+                return self.lifted(from_timestamp, [code], TIMESTAMP) if code.type.sort is Sort.TEXT else code
+
+    def stored(self, code: Code, column: Column) -> str:
+        code, type_ = self.value(code), column.type
+        ref = self.namespace.ref
+        have, target = code.type, self.column(type_)
+        match type_.kind:
+            case Kind.INTEGER | Kind.BOOLEAN:
+                if have.sort is Sort.INTEGER:
+                    if have.bits <= target.bits and have.unsigned == target.unsigned and code.column:
+                        return code.text
+                    return self.lift(f"{ref(numbers.within(target.bits, target.unsigned))}({{0}})", [code], target).text
+                if have.sort is Sort.TIMESTAMP:
+                    raise outside("a time stored as a number")
+                return self.lift(f"{ref(stored_integer)}({{0}}, {target.bits}, {target.unsigned})", [code], target).text
+            case Kind.DECIMAL:
+                return self.lift(
+                    f"{ref(stored_decimal)}({{0}}, {type_.precision or 10}, {type_.scale or 0})", [code], target
+                ).text
+            case Kind.FLOAT:
+                return self.lifted(stored_float, [code], target).text
+            case Kind.TEXT:
+                text = self.to_text(code)
+                return self.lift(f"{ref(stored_text)}({{0}}, {type_.length})", [text], target).text if type_.length else text.text
+            case Kind.TIMESTAMP:
+                if have.sort not in (Sort.TIMESTAMP, Sort.TEXT, Sort.NULL):
+                    raise outside("a number stored as a time")
+                return self.lifted(stored_timestamp, [code], target).text
+
+    def aggregate(self, aggregation: Aggregation, operand: Code) -> tuple[Callable[[list[Any]], Any], Static, Code]:
+        operand = self.value(operand)
+        least = aggregation is Aggregation.MIN
+        if aggregation is Aggregation.COUNT:
+            return len, BIGINT, operand
+        if aggregation in (Aggregation.MIN, Aggregation.MAX):
+            if operand.type.sort is Sort.TEXT:
+                return (minimum_text if least else maximum_text), TEXT, operand
+            return (minimum if least else maximum), operand.type, operand
+        operand = self.number(operand)
+        adding = aggregation is Aggregation.SUM
+        if operand.type.sort is Sort.FLOAT or operand.type.sort is Sort.NULL:
+            return (_sum_floats if adding else _average_floats), FLOAT, operand
+        scale = operand.type.scale
+        if adding:
+            return _sum_exact, decimal_of(scale), operand
+        return _AVERAGES[scale], decimal_of(scale + INCREMENT), operand
+
+    def key(self, code: Code) -> str:
+        code = self.value(code)
+        if code.type.sort is Sort.TEXT:
+            return self.lifted(fold, [code], TEXT).text
+        return self.output(code)
+
+    def sort_key(self, code: Code) -> str:
+        code = self.value(code)
+        if code.type.sort is Sort.TEXT:
+            return self.lifted(sort_text, [code], TEXT).text
+        return code.text
+
+    def probe(self, column: Static, code: Code) -> str | None:
+        code = self.value(code)
+        if column.sort is code.type.sort is Sort.TEXT:
+            return self.lifted(fold, [code], TEXT).text
+        exact = {Sort.INTEGER, Sort.DECIMAL}
+        if column.sort in exact and code.type.sort in exact:
+            return code.text
+        return code.text if column.sort is Sort.TIMESTAMP is code.type.sort else None
+
+    def output(self, code: Code) -> str:
+        code = self.value(code)
+        if code.type.sort is Sort.DECIMAL:
+            return self.scaled(code, code.type.scale).text
+        return code.text
+
+
+_DECIMAL_OPERATIONS = {
+    Binary.ADD: numbers.decimal_sum,
+    Binary.SUBTRACT: numbers.decimal_difference,
+    Binary.MULTIPLY: numbers.decimal_product,
+}

@@ -1,0 +1,154 @@
+"""MySQL's and MariaDB's functions of rows."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+from isolde.semantics.concrete import numbers
+from isolde.semantics.concrete.mysql import MySQL, decimal_of, fold, sort_text
+from isolde.semantics.concrete.rules import outside
+from isolde.semantics.concrete.static import BIGINT, FLOAT, TEXT, TIMESTAMP, Code, Sort
+from isolde.tx.expressions import Binary, Function
+
+
+def called(rules: MySQL, function: Function, arguments: list[Code]) -> Code:
+    arguments = [rules.value(argument) for argument in arguments]
+    match function:
+        case Function.COALESCE:
+            codes, type_ = rules.common(arguments, "COALESCE")
+            text = codes[-1].text
+            for code in reversed(codes[:-1]):
+                name = rules.namespace.fresh("t")
+                text = f"({name} if ({name} := {code.text}) is not None else {text})"
+            return Code(text, type_, solid=codes[-1].solid)
+        case Function.IF:
+            condition = rules.truth(arguments[0])
+            (yes, no), type_ = rules.common(arguments[1:], "IF")
+            return Code(f"({yes.text} if {condition.text} else {no.text})", type_, solid=yes.solid and no.solid)
+        case Function.NULLIF:
+            equal = rules.compared(Binary.EQUAL, *arguments)
+            return Code(f"(None if {equal.text} else {arguments[0].text})", arguments[0].type)
+        case Function.GREATEST | Function.LEAST:
+            return _extreme(rules, function, arguments)
+        case Function.CONCAT:
+            texts = [rules.to_text(argument) for argument in arguments]
+            return rules.lift("(" + " + ".join(f"{{{place}}}" for place in range(len(texts))) + ")", texts, TEXT)
+        case Function.LOWER | Function.UPPER:
+            return rules.lifted(lower if function is Function.LOWER else upper, [rules.to_text(arguments[0])], TEXT)
+        case Function.TRIM:
+            return rules.lifted(trim, [rules.to_text(arguments[0])], TEXT)
+        case Function.CHARACTER_LENGTH:
+            return rules.lifted(len, [rules.to_text(arguments[0])], BIGINT)
+        case Function.SUBSTRING:
+            bounds = [rules.integer(bound) for bound in arguments[1:]]
+            return rules.lifted(substring, [rules.to_text(arguments[0]), *bounds], TEXT)
+        case Function.ABS | Function.CEILING | Function.FLOOR | Function.ROUND | Function.SIGN:
+            return _numeric(rules, function, arguments)
+        case Function.NOW:
+            return Code("S.now()", TIMESTAMP, solid=True)
+
+
+def _extreme(rules: MySQL, function: Function, arguments: list[Code]) -> Code:
+    greatest = function is Function.GREATEST
+    sorts = {argument.type.sort for argument in arguments} - {Sort.NULL}
+    if len(sorts) > 1 and Sort.TEXT in sorts:
+        raise outside(f"{function.value} of texts and numbers", "cast them to one type")
+    codes, type_ = rules.common(arguments, function.value)
+    if type_.sort is Sort.TEXT:
+        return rules.lifted(greatest_text if greatest else least_text, codes, TEXT)
+    return rules.lifted(max if greatest else min, codes, type_)
+
+
+def _numeric(rules: MySQL, function: Function, arguments: list[Code]) -> Code:
+    operand = rules.number(arguments[0])
+    sort = operand.type.sort
+    ref = rules.namespace.ref
+    if function is Function.ABS:
+        if sort is Sort.INTEGER:
+            return rules.lift(f"{rules.fit(operand.type.unsigned)}(abs({{0}}))", [operand], operand.type)
+        return rules.lifted(abs, [operand], operand.type)
+    if function is Function.SIGN:
+        return rules.lifted(sign, [operand], BIGINT)
+    if function is Function.ROUND:
+        return _rounded(rules, operand, arguments)
+    if sort is Sort.FLOAT or sort is Sort.NULL:
+        return rules.lifted(float_floor if function is Function.FLOOR else float_ceiling, [operand], FLOAT)
+    step = math.floor if function is Function.FLOOR else math.ceil
+    if sort is Sort.INTEGER:
+        return operand
+    # A decimal of many digits stays a decimal; which type it has does not show, but in a division.
+    return rules.lift(f"{ref(numbers.within(64, False))}({ref(step)}({{0}}))", [operand], BIGINT)
+
+
+def _rounded(rules: MySQL, operand: Code, arguments: list[Code]) -> Code:
+    places = 0
+    if len(arguments) == 2:
+        constant = arguments[1].constant
+        if constant is None or not isinstance(constant.value, int):
+            raise outside("ROUND to a computed number of digits", "write the number of digits")
+        places = constant.value
+    ref = rules.namespace.ref
+    if operand.type.sort is Sort.FLOAT:
+        if places:
+            raise outside("ROUND of a floating-point number to digits", "cast it to DECIMAL")
+        return rules.lifted(float_round, [operand], FLOAT)
+    if operand.type.sort is Sort.NULL:
+        return operand
+    scale = max(min(places, operand.type.scale), 0)
+    if operand.type.sort is Sort.INTEGER:
+        if places >= 0:
+            return operand
+        return rules.lift(f"{ref(integer_round)}({{0}}, {places})", [operand], operand.type)
+    how = f"{ref(numbers.rounded)}({{0}}, {min(places, operand.type.scale)})"
+    return rules.lift(how, [operand], decimal_of(scale))
+
+
+def integer_round(number: int, places: int) -> int:
+    return int(numbers.rounded(Decimal(number), places))
+
+
+def float_round(number: float) -> float:
+    return float(numbers.nearest_even(number))
+
+
+def float_floor(number: float) -> float:
+    return float(math.floor(number))
+
+
+def float_ceiling(number: float) -> float:
+    return float(math.ceil(number))
+
+
+def sign(number: Any) -> int:
+    return int(number > 0) - int(number < 0)
+
+
+def greatest_text(*values: str) -> str:
+    return max(values, key=sort_text)
+
+
+def least_text(*values: str) -> str:
+    return min(values, key=sort_text)
+
+
+def lower(text: str) -> str:
+    fold(text)
+    return text.lower()
+
+
+def upper(text: str) -> str:
+    fold(text)
+    return text.upper()
+
+
+def trim(text: str) -> str:
+    return text.strip(" ")
+
+
+def substring(text: str, start: int, length: int | None = None) -> str:
+    if start == 0 or (length is not None and length <= 0) or abs(start) > len(text):
+        return ""
+    first = start - 1 if start > 0 else len(text) + start
+    return text[first:] if length is None else text[first : first + length]

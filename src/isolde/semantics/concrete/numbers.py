@@ -1,0 +1,154 @@
+"""Exact and inexact arithmetic: what the dialects share, with the rules that each has for scales, ranges and rounding.
+
+A ``Decimal`` is exact; its exponent is the scale that the database would show. MySQL keeps more digits of a quotient than it
+shows, in words of nine; see ``mysql_quotient``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
+from math import inf, isinf, isnan
+
+from isolde.errors import ExecutionError
+
+EXACT = Context(prec=2500, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX)
+"""Wide enough that nothing here is ever rounded by it; PostgreSQL's ``numeric`` shows at most 1,000 digits after the point."""
+
+BOUNDS = {
+    (8, False): (-(2**7), 2**7 - 1),
+    (16, False): (-(2**15), 2**15 - 1),
+    (32, False): (-(2**31), 2**31 - 1),
+    (64, False): (-(2**63), 2**63 - 1),
+    (8, True): (0, 2**8 - 1),
+    (16, True): (0, 2**16 - 1),
+    (32, True): (0, 2**32 - 1),
+    (64, True): (0, 2**64 - 1),
+}
+
+
+def out_of_range(what: object) -> ExecutionError:
+    return ExecutionError("out-of-range", f"{what} is out of range")
+
+
+def zero_divisor() -> ExecutionError:
+    return ExecutionError("division-by-zero", "division by zero")
+
+
+def positive_zero(number: Decimal) -> Decimal:
+    """Databases have no negative zero in decimals, and no positive exponent."""
+    if not number:
+        return abs(number) if number.as_tuple().exponent <= 0 else Decimal(0)  # type: ignore[operator]
+    return number.quantize(Decimal(1), context=EXACT) if number.as_tuple().exponent > 0 else number  # type: ignore[operator]
+
+
+def scale_of(number: Decimal) -> int:
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int), "databases here have no infinite decimals"
+    return max(-exponent, 0)
+
+
+def rounded(number: Decimal, scale: int) -> Decimal:
+    """Half away from zero; a negative scale rounds before the point, and shows nothing after it."""
+    result = number.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=EXACT)
+    return positive_zero(result)
+
+
+def truncated(number: Decimal) -> int:
+    return int(number.to_integral_value(rounding=ROUND_DOWN, context=EXACT))
+
+
+def nearest_integer(number: Decimal) -> int:
+    return int(number.to_integral_value(rounding=ROUND_HALF_UP, context=EXACT))
+
+
+def nearest_even(number: float) -> int:
+    if isnan(number) or isinf(number):
+        raise out_of_range(number)
+    return int(Decimal(number).to_integral_value(rounding=ROUND_HALF_EVEN, context=EXACT))
+
+
+def within(bits: int, unsigned: bool) -> Callable[[int], int]:
+    """A check that an integer fits; the same function for the same bounds."""
+    return _WITHIN[bits, unsigned]
+
+
+def _within(low: int, high: int) -> Callable[[int], int]:
+    def fitting(number: int) -> int:
+        if low <= number <= high:
+            return number
+        raise out_of_range(number)
+
+    return fitting
+
+
+_WITHIN = {key: _within(*bounds) for key, bounds in BOUNDS.items()}
+
+
+def finite(number: float) -> float:
+    if number in (inf, -inf):
+        raise out_of_range("a floating-point number")
+    return number
+
+
+def decimal_sum(left: Decimal, right: Decimal) -> Decimal:
+    return positive_zero(EXACT.add(left, right))
+
+
+def decimal_difference(left: Decimal, right: Decimal) -> Decimal:
+    return positive_zero(EXACT.subtract(left, right))
+
+
+def decimal_product(left: Decimal, right: Decimal) -> Decimal:
+    return positive_zero(EXACT.multiply(left, right))
+
+
+def remainder(left: Decimal, right: Decimal) -> Decimal:
+    """With the sign of the dividend."""
+    if not right:
+        raise zero_divisor()
+    return positive_zero(EXACT.subtract(left, EXACT.multiply(right, Decimal(truncated_quotient(left, right)))))
+
+
+def truncated_quotient(left: Decimal, right: Decimal) -> int:
+    scale = max(scale_of(left), scale_of(right))
+    numerator, denominator = int(left.scaleb(scale, EXACT)), int(right.scaleb(scale, EXACT))
+    quotient = abs(numerator) // abs(denominator)
+    return quotient if (numerator < 0) == (denominator < 0) else -quotient
+
+
+def _leading(number: Decimal) -> tuple[int, int]:
+    """The weight and the value of the first digit in base 10,000, as ``numeric`` stores numbers."""
+    if not number:
+        return 0, 0
+    weight = number.adjusted() // 4
+    return weight, int(abs(number).scaleb(-4 * weight, EXACT))
+
+
+def postgresql_quotient(left: Decimal, right: Decimal) -> Decimal:
+    """At least 16 significant digits, and no fewer decimals than either has (``select_div_scale``)."""
+    if not right:
+        raise zero_divisor()
+    (weight_left, first_left), (weight_right, first_right) = _leading(left), _leading(right)
+    weight = weight_left - weight_right - (1 if first_left <= first_right else 0)
+    scale = min(max(16 - weight * 4, scale_of(left), scale_of(right), 0), 1000)
+    return rounded(EXACT.divide(left, right), scale)
+
+
+def mysql_quotient(left: Decimal, right: Decimal, left_scale: int, right_scale: int) -> Decimal:
+    """Cut, not rounded, to words of nine digits (``do_div_mod``); rounding to the shown scale comes when it is shown."""
+    words_left, words_right = -(-left_scale // 9) * 9, -(-right_scale // 9) * 9
+    more = max(4 - (words_left - left_scale) - (words_right - right_scale), 0)
+    scale = -(-(words_left + words_right + more) // 9) * 9
+    quotient = EXACT.divide(left, right).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_DOWN, context=EXACT)
+    return positive_zero(quotient)
+
+
+def integer_quotient(left: int, right: int) -> int:
+    """Towards zero, where Python's goes down."""
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def integer_remainder(left: int, right: int) -> int:
+    return left - right * integer_quotient(left, right)

@@ -1,0 +1,589 @@
+"""PostgreSQL: static types, no silent conversions but those of literals; exact decimals that carry their scale."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from isolde.errors import ExecutionError
+from isolde.semantics.concrete import numbers
+from isolde.semantics.concrete.rules import COMPARISONS, Rules, like_pattern, outside, timestamp
+from isolde.semantics.concrete.static import (
+    BIGINT,
+    BOOLEAN,
+    DECIMAL,
+    FLOAT,
+    INTEGER,
+    NUMBERS,
+    TEXT,
+    TIMESTAMP,
+    UNKNOWN,
+    Code,
+    Constness,
+    Sort,
+    Static,
+    type_error,
+)
+from isolde.tx.expressions import Aggregation, Binary, Constant, Function, Unary
+from isolde.tx.schema import Column, Kind, Type
+
+_UNTYPED = frozenset({Sort.NULL, Sort.UNKNOWN})
+
+
+def conversion_error(text: str, type_: object) -> ExecutionError:
+    return ExecutionError("conversion", f"{text!r} is no {type_}")
+
+
+# Conversions of values
+
+_INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def text_integer(text: str, bits: int) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise conversion_error(text, "integer")
+    return numbers.within(bits, False)(int(text))
+
+
+def text_decimal(text: str) -> Decimal:
+    if not _NUMBER.fullmatch(text):
+        raise conversion_error(text, "numeric")
+    return numbers.positive_zero(Decimal(text.strip()))
+
+
+def text_float(text: str) -> float:
+    if not _NUMBER.fullmatch(text):
+        raise conversion_error(text, "double precision")
+    return numbers.finite(float(text))
+
+
+def text_boolean(text: str) -> bool:
+    word = text.strip().lower()
+    if word and word != "o":
+        if any(known.startswith(word) for known in _TRUE):
+            return True
+        if any(known.startswith(word) for known in _FALSE):
+            return False
+    raise conversion_error(text, "boolean")
+
+
+def text_timestamp(text: str) -> datetime:
+    value = timestamp(text)
+    if value is None:
+        raise conversion_error(text, "timestamp that is understood here")
+    return value
+
+
+def float_text(number: float) -> str:
+    if number == 0:
+        return "-0" if math.copysign(1, number) < 0 else "0"
+    if not 1e-4 <= abs(number) < 1e15:
+        raise outside(f"the text of the floating-point number {number!r}", "cast it to numeric first")
+    shown = repr(number)
+    return shown[:-2] if shown.endswith(".0") else shown
+
+
+def decimal_text(number: Decimal) -> str:
+    return format(number, "f")
+
+
+def float_decimal(number: float) -> Decimal:
+    """Fifteen significant digits, as ``float8_numeric`` has it."""
+    return numbers.positive_zero(Decimal(f"{number:.15g}"))
+
+
+def boolean_text(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def timestamp_text(value: datetime) -> str:
+    shown = value.isoformat(sep=" ")
+    return shown.rstrip("0") if value.microsecond else shown
+
+
+_FROM_TEXT: dict[Sort, Callable[[str], Any]] = {
+    Sort.BOOLEAN: text_boolean,
+    Sort.DECIMAL: text_decimal,
+    Sort.FLOAT: text_float,
+    Sort.TIMESTAMP: text_timestamp,
+}
+_TO_TEXT: dict[Sort, Callable[[Any], str]] = {
+    Sort.INTEGER: str,
+    Sort.DECIMAL: decimal_text,
+    Sort.FLOAT: float_text,
+    Sort.BOOLEAN: boolean_text,
+    Sort.TIMESTAMP: timestamp_text,
+}
+
+
+def decimal_float(number: Decimal) -> float:
+    return numbers.finite(float(number))
+
+
+def fitted_decimal(number: Decimal, precision: int, scale: int) -> Decimal:
+    result = numbers.rounded(number, scale)
+    if abs(result) >= Decimal(10) ** (precision - scale):
+        raise numbers.out_of_range(number)
+    return result
+
+
+def fitted_text(text: str, length: int) -> str:
+    if len(text) > length:
+        if text[length:].strip(" "):
+            raise ExecutionError("out-of-range", f"{text!r} is longer than {length} characters")
+        return text[:length]
+    return text
+
+
+def cut_text(text: str, length: int) -> str:
+    return text[:length]
+
+
+# Functions
+
+
+def float_quotient(left: float, right: float) -> float:
+    if right == 0:
+        raise numbers.zero_divisor()
+    return numbers.finite(left / right)
+
+
+def quotient(left: int, right: int) -> int:
+    if right == 0:
+        raise numbers.zero_divisor()
+    return numbers.integer_quotient(left, right)
+
+
+def modulo(left: int, right: int) -> int:
+    if right == 0:
+        raise numbers.zero_divisor()
+    return numbers.integer_remainder(left, right)
+
+
+def shifted_left(number: int, count: int, bits: int) -> int:
+    shifted = (number << (count % bits)) & (2**bits - 1)
+    return shifted - 2**bits if shifted >> (bits - 1) else shifted
+
+
+def shifted_right(number: int, count: int, bits: int) -> int:
+    return number >> (count % bits)
+
+
+def like(text: str, pattern: str) -> bool:
+    error = ExecutionError("conversion", "LIKE pattern must not end with an escape character")
+    return like_pattern(pattern, ignore_case=False, trailing_escape=error)(text)
+
+
+def float_floor(number: float) -> float:
+    return float(math.floor(number))
+
+
+def float_ceiling(number: float) -> float:
+    return float(math.ceil(number))
+
+
+def float_round(number: float) -> float:
+    return float(numbers.nearest_even(number))
+
+
+def decimal_floor(number: Decimal) -> Decimal:
+    return Decimal(math.floor(number))
+
+
+def decimal_ceiling(number: Decimal) -> Decimal:
+    return Decimal(math.ceil(number))
+
+
+def decimal_sign(number: Decimal) -> Decimal:
+    return Decimal((number > 0) - (number < 0))
+
+
+def float_sign(number: float) -> float:
+    return float((number > 0) - (number < 0))
+
+
+def decimal_round(number: Decimal, scale: int) -> Decimal:
+    result = numbers.rounded(number, max(min(scale, 2000), -2000))
+    return result
+
+
+def substring(text: str, start: int, length: int | None = None) -> str:
+    if length is None:
+        return text[max(start - 1, 0) :]
+    if length < 0:
+        raise ExecutionError("out-of-range", "negative substring length not allowed")
+    return text[max(start - 1, 0) : max(start - 1 + length, 0)]
+
+
+def trim(text: str) -> str:
+    return text.strip(" ")
+
+
+def lower(text: str) -> str:
+    return ascii_only(text).lower()
+
+
+def upper(text: str) -> str:
+    return ascii_only(text).upper()
+
+
+def ascii_only(text: str) -> str:
+    if not text.isascii():
+        raise outside(f"the case of {text!r}", "letters beyond ASCII depend on the server's locale")
+    return text
+
+
+# Aggregates
+
+
+def _sum_integers(values: list[int]) -> int | None:
+    return numbers.within(64, False)(sum(values)) if values else None
+
+
+def _sum_decimals(values: list[Decimal | int]) -> Decimal | None:
+    total = Decimal(0)
+    for value in values:
+        total = numbers.EXACT.add(total, Decimal(value))
+    return numbers.positive_zero(total) if values else None
+
+
+def _sum_floats(values: list[float]) -> float | None:
+    return numbers.finite(plain_sum(values)) if values else None
+
+
+def plain_sum(values: list[float]) -> float:
+    """One after the other: newer Pythons' ``sum`` compensates for lost digits, databases do not."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+def _average_decimals(values: list[Decimal | int]) -> Decimal | None:
+    total = _sum_decimals(values)
+    return None if total is None else numbers.postgresql_quotient(total, Decimal(len(values)))
+
+
+def _average_floats(values: list[float]) -> float | None:
+    return numbers.finite(plain_sum(values) / len(values)) if values else None
+
+
+def minimum(values: list[Any]) -> Any:
+    return min(values) if values else None
+
+
+def maximum(values: list[Any]) -> Any:
+    return max(values) if values else None
+
+
+class PostgreSQL(Rules):
+    nulls_last_ascending = True
+
+    def column(self, type_: Type) -> Static:
+        match type_.kind:
+            case Kind.INTEGER:
+                if type_.unsigned:
+                    raise outside("an unsigned integer in PostgreSQL", "use a wider type and a check")
+                return Static(Sort.INTEGER, bits=type_.bits or 32)
+            case kind:
+                return Static(Sort(kind.value))
+
+    def given(self, value: Constant) -> Static:
+        return UNKNOWN if isinstance(value, str) else self.literal(value).type
+
+    def literal(self, value: Constant) -> Code:
+        type_ = UNKNOWN
+        match value:
+            case None:
+                return self.null()
+            case bool():
+                type_ = BOOLEAN
+            case int():
+                type_ = INTEGER if -(2**31) <= value < 2**31 else BIGINT
+                if not -(2**63) <= value < 2**63:
+                    value, type_ = Decimal(value), DECIMAL
+            case Decimal():
+                type_ = DECIMAL
+            case float():
+                type_ = FLOAT
+            case datetime():
+                type_ = TIMESTAMP
+            case _:
+                pass
+        return Code(self.namespace.constant(value), type_, Constness(value), solid=True)
+
+    # Conversions
+
+    def to(self, code: Code, type_: Static) -> Code:
+        """An implicit conversion that is known to exist, or of a literal without a type."""
+        have = code.type
+        if have.sort is Sort.NULL:
+            return code.typed(type_)
+        if have.sort is Sort.UNKNOWN:
+            return self.from_text(code, type_)
+        if have.sort is type_.sort:
+            return code.typed(type_)
+        if have.sort is Sort.INTEGER and type_.sort is Sort.DECIMAL:
+            return self.lifted(Decimal, [code], type_)
+        if type_.sort is Sort.FLOAT and have.sort is Sort.INTEGER:
+            return self.lifted(float, [code], type_)
+        if type_.sort is Sort.FLOAT and have.sort is Sort.DECIMAL:
+            return self.lifted(decimal_float, [code], type_)
+        raise type_error(f"no implicit conversion from {have} to {type_}")
+
+    def from_text(self, code: Code, type_: Static) -> Code:
+        if type_.sort in (Sort.TEXT, Sort.UNKNOWN):
+            return code.typed(type_)
+        if type_.sort is Sort.INTEGER:
+            if code.constant is not None and isinstance(code.constant.value, str):
+                value = text_integer(code.constant.value, type_.bits)
+                return Code(self.namespace.constant(value), type_, Constness(value), solid=True)
+            return self.lift(f"{self.namespace.ref(text_integer)}({{0}}, {type_.bits})", [code], type_)
+        convert = _FROM_TEXT[type_.sort]
+        if code.constant is not None and isinstance(code.constant.value, str):
+            value = convert(code.constant.value)
+            return Code(self.namespace.constant(value), type_, Constness(value), solid=True)
+        return self.lifted(convert, [code], type_)
+
+    def to_text(self, code: Code) -> Code:
+        if code.type.sort in (Sort.TEXT, Sort.UNKNOWN, Sort.NULL):
+            return code.typed(TEXT)
+        return self.lifted(_TO_TEXT[code.type.sort], [code], TEXT)
+
+    def common(self, codes: Sequence[Code], what: str) -> tuple[list[Code], Static]:
+        found: Static | None = None
+        for code in codes:
+            if code.type.sort in _UNTYPED:
+                continue
+            found = code.type if found is None else self.wider(found, code.type, what)
+        type_ = found or TEXT
+        return [self.to(code, type_) for code in codes], type_
+
+    def wider(self, left: Static, right: Static, what: str) -> Static:
+        if left.sort is right.sort:
+            return left if left.sort is not Sort.INTEGER or left.bits >= right.bits else right
+        if left.sort in NUMBERS and right.sort in NUMBERS:
+            order = (Sort.INTEGER, Sort.DECIMAL, Sort.FLOAT)
+            return max(left, right, key=lambda type_: order.index(type_.sort))
+        raise type_error(f"{what}: types {left} and {right} cannot be matched")
+
+    # Operations
+
+    def unary(self, operator: Unary, operand: Code) -> Code:
+        if operator is Unary.NOT:
+            return self.negation(operand)
+        if operand.type.sort in _UNTYPED:
+            # -'1' and -NULL: the preferred numeric type is double precision.
+            if operator is Unary.BIT_NOT:
+                raise type_error("operator is not unique: ~ unknown")
+            operand = self.to(operand, FLOAT)
+        if operand.type.sort not in NUMBERS or (operator is Unary.BIT_NOT and operand.type.sort is not Sort.INTEGER):
+            raise type_error(f"operator does not exist: {operator.value} {operand.type}")
+        if operator is Unary.PLUS:
+            return operand
+        if operator is Unary.BIT_NOT:
+            return self.lift("~{0}", [operand], operand.type)
+        if operand.constant is not None and isinstance(operand.constant.value, (int, Decimal, float)):
+            return self._negated(operand)
+        if operand.type.sort is Sort.INTEGER:
+            return self.lift(f"{self.fit(operand.type)}(-{{0}})", [operand], operand.type)
+        if operand.type.sort is Sort.DECIMAL:
+            return self.lift(f"{self.namespace.ref(numbers.positive_zero)}(-{{0}})", [operand], operand.type)
+        return self.lift("-{0}", [operand], operand.type)
+
+    def _negated(self, operand: Code) -> Code:
+        assert operand.constant is not None
+        value = operand.constant.value
+        assert isinstance(value, (int, Decimal, float))
+        negated = numbers.positive_zero(-value) if isinstance(value, Decimal) else -value
+        # The type stays that of the positive literal: -2147483648 is a bigint.
+        return self.literal(negated).typed(operand.type)
+
+    def fit(self, type_: Static) -> str:
+        return self.namespace.ref(numbers.within(type_.bits, False))
+
+    def binary(self, operator: Binary, left: Code, right: Code) -> Code:
+        match operator:
+            case Binary.CONCATENATE:
+                return self.concatenated(left, right)
+            case Binary.LIKE:
+                if any(side.type.sort not in (*_UNTYPED, Sort.TEXT) for side in (left, right)):
+                    raise type_error(f"operator does not exist: {left.type} ~~ {right.type}")
+                return self.lifted(like, [self.to_text(left), self.to_text(right)], BOOLEAN)
+            case Binary.ADD | Binary.SUBTRACT | Binary.MULTIPLY | Binary.DIVIDE | Binary.MODULO:
+                return self.arithmetic(operator, left, right)
+            case Binary.BIT_AND | Binary.BIT_OR | Binary.BIT_XOR | Binary.SHIFT_LEFT | Binary.SHIFT_RIGHT:
+                return self.bits(operator, left, right)
+            case _:
+                raise type_error(f"operator does not exist: {left.type} {operator.value} {right.type}")
+
+    def matched(self, operator: Binary, left: Code, right: Code) -> tuple[Code, Code, Static]:
+        """Both operands of one numeric type: a literal without a type takes the other side's."""
+        if left.type.sort in _UNTYPED and right.type.sort in _UNTYPED:
+            raise type_error(f"operator is not unique: unknown {operator.value} unknown")
+        if left.type.sort in _UNTYPED:
+            left = self.to(left, right.type)
+        if right.type.sort in _UNTYPED:
+            right = self.to(right, left.type)
+        if left.type.sort not in NUMBERS or right.type.sort not in NUMBERS:
+            raise type_error(f"operator does not exist: {left.type} {operator.value} {right.type}")
+        type_ = self.wider(left.type, right.type, operator.value)
+        return self.to(left, type_), self.to(right, type_), type_
+
+    def arithmetic(self, operator: Binary, left: Code, right: Code) -> Code:
+        left, right, type_ = self.matched(operator, left, right)
+        sides = [left, right]
+        if type_.sort is Sort.INTEGER:
+            if operator is Binary.DIVIDE:
+                return self.lift(f"{self.fit(type_)}({self.namespace.ref(quotient)}({{0}}, {{1}}))", sides, type_)
+            if operator is Binary.MODULO:
+                return self.lifted(modulo, sides, type_)
+            return self.lift(f"{self.fit(type_)}({{0}} {operator.value} {{1}})", sides, type_)
+        if type_.sort is Sort.DECIMAL:
+            return self.lifted(_DECIMAL_OPERATIONS[operator], sides, type_)
+        if operator is Binary.MODULO:
+            raise type_error("operator does not exist: double precision % double precision")
+        if operator is Binary.DIVIDE:
+            return self.lifted(float_quotient, sides, type_)
+        return self.lift(f"{self.namespace.ref(numbers.finite)}({{0}} {operator.value} {{1}})", sides, type_)
+
+    def bits(self, operator: Binary, left: Code, right: Code) -> Code:
+        if operator in (Binary.SHIFT_LEFT, Binary.SHIFT_RIGHT):
+            if left.type.sort in _UNTYPED or right.type.sort is not Sort.INTEGER or right.type.bits > 32:
+                raise type_error(f"operator does not exist: {left.type} {operator.value} {right.type}")
+            if left.type.sort is not Sort.INTEGER:
+                raise type_error(f"operator does not exist: {left.type} {operator.value} {right.type}")
+            function = shifted_left if operator is Binary.SHIFT_LEFT else shifted_right
+            name = self.namespace.ref(function)
+            return self.lift(f"{name}({{0}}, {{1}}, {left.type.bits})", [left, right], left.type)
+        left, right, type_ = self.matched(operator, left, right)
+        if type_.sort is not Sort.INTEGER:
+            raise type_error(f"operator does not exist: {left.type} {operator.value} {right.type}")
+        return self.lift(f"({{0}} {operator.value} {{1}})", [left, right], type_)
+
+    def concatenated(self, left: Code, right: Code) -> Code:
+        sorts = {left.type.sort, right.type.sort}
+        if not sorts & {Sort.TEXT, *_UNTYPED}:
+            raise type_error(f"operator does not exist: {left.type} || {right.type}")
+        return self.lift("({0} + {1})", [self.to_text(left), self.to_text(right)], TEXT)
+
+    def compared(self, operator: Binary, left: Code, right: Code) -> Code:
+        (left, right), _ = self.common([left, right], operator.value)
+        if operator is Binary.SAME:
+            return Code(f"({left.text} == {right.text})", BOOLEAN, solid=True)
+        return self.lift(f"({{0}} {COMPARISONS[operator]} {{1}})", [left, right], BOOLEAN)
+
+    def truth(self, code: Code, what: str = "condition") -> Code:
+        if code.type.sort in _UNTYPED:
+            return self.to(code, BOOLEAN)
+        if code.type.sort is not Sort.BOOLEAN:
+            raise type_error(f"argument of {what} must be boolean, not {code.type}")
+        return code
+
+    def call(self, function: Function, arguments: Sequence[Code]) -> Code:
+        from isolde.semantics.concrete.postgresql_functions import called
+
+        return called(self, function, list(arguments))
+
+    def cast(self, code: Code, type_: Type) -> Code:
+        target, have = self.column(type_), code.type
+        if have.sort in _UNTYPED:
+            result = self.to(code, target)
+        elif have.sort is Sort.TEXT:
+            result = self.from_text(code, target)
+        elif target.sort is Sort.TEXT:
+            result = self.to_text(code)
+        elif have.sort is target.sort is not Sort.INTEGER:
+            result = code
+        elif have.sort in NUMBERS and target.sort in NUMBERS:
+            result = self.number(code, target)
+        elif have.sort is Sort.BOOLEAN and target == INTEGER:
+            result = self.lifted(int, [code], target)
+        elif have == INTEGER and target.sort is Sort.BOOLEAN:
+            result = self.lifted(bool, [code], target)
+        else:
+            raise type_error(f"cannot cast type {have} to {target}")
+        return self.sized(result, type_, cut_text)
+
+    def number(self, code: Code, target: Static) -> Code:
+        have = code.type.sort
+        if target.sort is Sort.INTEGER:
+            how = {Sort.INTEGER: "{0}", Sort.DECIMAL: self.namespace.ref(numbers.nearest_integer) + "({0})"}.get(
+                have, self.namespace.ref(numbers.nearest_even) + "({0})"
+            )
+            if have is Sort.INTEGER and code.type.bits <= target.bits:
+                return code.typed(target)
+            return self.lift(f"{self.fit(target)}({how})", [code], target)
+        if target.sort is Sort.DECIMAL and have is Sort.FLOAT:
+            return self.lifted(float_decimal, [code], target)
+        return self.to(code, target)
+
+    def sized(self, code: Code, type_: Type, fit_text: Any) -> Code:
+        if type_.kind is Kind.DECIMAL and type_.precision is not None:
+            name = self.namespace.ref(fitted_decimal)
+            return self.lift(f"{name}({{0}}, {type_.precision}, {type_.scale or 0})", [code], code.type)
+        if type_.kind is Kind.TEXT and type_.length is not None:
+            return self.lift(f"{self.namespace.ref(fit_text)}({{0}}, {type_.length})", [code], code.type)
+        return code
+
+    def stored(self, code: Code, column: Column) -> str:
+        target, have = self.column(column.type), code.type
+        if have.sort in _UNTYPED:
+            result = self.to(code, target)
+        elif target.sort is Sort.TEXT:
+            result = self.to_text(code)
+        elif have.sort in NUMBERS and target.sort in NUMBERS:
+            result = self.number(code, target)
+        elif have.sort is target.sort:
+            result = code
+        else:
+            raise type_error(f"column {column.name} is of type {target}, but the expression is of type {have}")
+        return self.sized(result, column.type, fitted_text).text
+
+    def aggregate(self, aggregation: Aggregation, operand: Code) -> tuple[Callable[[list[Any]], Any], Static, Code]:
+        if aggregation is Aggregation.COUNT:
+            return len, BIGINT, operand
+        if aggregation in (Aggregation.MIN, Aggregation.MAX):
+            if operand.type.sort in _UNTYPED:
+                operand = operand.typed(TEXT)
+            if operand.type.sort is Sort.BOOLEAN:
+                raise type_error(f"function {aggregation.value}(boolean) does not exist")
+            return (minimum if aggregation is Aggregation.MIN else maximum), operand.type, operand
+        if operand.type.sort not in NUMBERS:
+            raise type_error(f"function {aggregation.value}({operand.type}) does not exist or is not unique")
+        adding = aggregation is Aggregation.SUM
+        if operand.type.sort is Sort.FLOAT:
+            return (_sum_floats if adding else _average_floats), FLOAT, operand
+        if operand.type.sort is Sort.INTEGER and operand.type.bits < 64 and adding:
+            return _sum_integers, BIGINT, operand
+        return (_sum_decimals if adding else _average_decimals), DECIMAL, operand
+
+    def key(self, code: Code) -> str:
+        return code.text
+
+    def probe(self, column: Static, code: Code) -> str | None:
+        if code.type.sort in _UNTYPED:
+            return self.to(code, column).text
+        exact = {Sort.INTEGER, Sort.DECIMAL}
+        if column.sort is code.type.sort or (column.sort in exact and code.type.sort in exact):
+            return code.text
+        return None
+
+    def output(self, code: Code) -> str:
+        return code.text
+
+
+_DECIMAL_OPERATIONS = {
+    Binary.ADD: numbers.decimal_sum,
+    Binary.SUBTRACT: numbers.decimal_difference,
+    Binary.MULTIPLY: numbers.decimal_product,
+    Binary.DIVIDE: numbers.postgresql_quotient,
+    Binary.MODULO: numbers.remainder,
+}
+

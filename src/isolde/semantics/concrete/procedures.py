@@ -1,0 +1,356 @@
+"""Procedures to Python functions: variables become Python's, steps its statements.
+
+Types of variables that nobody declared are found first: each assignment may widen one, until nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from isolde.errors import ExecutionError
+from isolde.semantics.concrete.changes import compile_delete, compile_insert, compile_update
+from isolde.semantics.concrete.compiler import Compiler, Writer
+from isolde.semantics.concrete.expressions import Frame
+from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal
+from isolde.semantics.concrete.rules import outside
+from isolde.semantics.concrete.static import BIGINT, BOOLEAN, NULL, TEXT, Code, Sort, Static, row_of, rows_of
+from isolde.tx.dialects import Dialect
+from isolde.tx.procedures import (
+    Abort,
+    Again,
+    Assert,
+    Assign,
+    CallProcedure,
+    CloseCursor,
+    Cursor,
+    Fetch,
+    FetchAll,
+    FetchCursor,
+    ForEach,
+    ForRange,
+    If,
+    Leave,
+    Local,
+    OpenCursor,
+    Procedure,
+    Program,
+    Return,
+    Run,
+    Step,
+    While,
+)
+from isolde.tx.queries import Select
+from isolde.tx.schema import Column, Type
+from isolde.tx.statements import Delete, Insert, Statement, Update
+
+Columns = tuple[tuple[str, Static], ...]
+
+
+def compile_statement(compiler: Compiler, statement: Statement, frame: Frame) -> tuple[str, str, Columns]:
+    """Python text of the rows, of the count (after the rows), and the columns."""
+    compiler.rules.changing = not isinstance(statement, Select)
+    try:
+        match statement:
+            case Select():
+                query = compiler.query(statement, frame)
+                return query.call, "len(rows)", query.columns
+            case Insert():
+                changed = compile_insert(compiler, statement, frame)
+            case Update():
+                changed = compile_update(compiler, statement, frame)
+            case Delete():
+                changed = compile_delete(compiler, statement, frame)
+            case _:
+                assert_never(statement)
+        return changed.call, "", changed.columns
+    finally:
+        compiler.rules.changing = False
+
+
+class ProcedureCompiler:
+    """One procedure for arguments of given types. ``variables`` are joined types of all that is assigned to them."""
+
+    def __init__(self, compiler: Compiler, program: Program, procedure: Procedure, given: Sequence[Static]) -> None:
+        self.compiler = compiler
+        self.program = program
+        self.procedure = procedure
+        self.given = given
+        self.variables: dict[str, Static] = {}
+        self.declared: dict[str, Type] = {}
+        self.cursors: dict[str, Cursor] = {cursor.name: cursor for cursor in procedure.cursors}
+        for local, type_ in zip(procedure.parameters, given, strict=True):
+            self._declare(local, type_)
+        for local in procedure.locals:
+            self._declare(local, NULL)
+        self.changed = True
+
+    def _declare(self, local: Local, type_: Static) -> None:
+        if local.type is not None:
+            self.declared[local.name] = local.type
+            self.variables[local.name] = self.compiler.rules.column(local.type)
+        else:
+            self.variables[local.name] = type_
+
+    def compile(self, name: str) -> None:
+        """Adds ``def name(S, v_a, v_b)`` to the unit."""
+        for _ in range(20):
+            self.changed = False
+            saved = len(self.compiler.functions)
+            writer = self._body()
+            if not self.changed:
+                break
+            del self.compiler.functions[saved:]
+        else:
+            raise outside(f"procedure {self.procedure.name}, whose variables' types do not settle,", "declare their types")
+        parameters = [f"v_{local.name}" for local in self.procedure.parameters]
+        start = [
+            f"    v_{variable} = None"
+            for variable in self.variables
+            if f"v_{variable}" not in parameters
+        ]
+        for local, type_ in zip(self.procedure.parameters, self.given, strict=True):
+            if local.type is not None:
+                converted = self.compiler.rules.stored(Code(f"v_{local.name}", type_), Column(local.name, local.type))
+                start.append(f"    v_{local.name} = {converted}")
+        source = [f"def {name}({', '.join(['S', *parameters])}):", *start, *writer.lines, "    return ()"]
+        self.compiler.functions.append("\n".join(source))
+
+    def _body(self) -> Writer:
+        frame = Frame(self.compiler, variables=self.variables, repeated=True)
+        writer = Writer()
+        for local in self.procedure.locals:
+            if local.default is not None:
+                writer.line(f"v_{local.name} = {self._assign(local.name, frame.compile(local.default))}")
+        self.steps(self.procedure.body, frame, writer, [])
+        return writer
+
+    # Types
+
+    def _assign(self, variable: str, code: Code) -> str:
+        """What the variable gets; its type grows if it must."""
+        type_ = self.declared.get(variable)
+        if type_ is not None:
+            return self.compiler.rules.stored(code, Column(variable, type_))
+        code = self.compiler.rules.value(code)
+        self._grow(variable, code.type)
+        text = self.compiler.rules.output(code)
+        wanted = self.variables[variable]
+        if wanted.sort is not code.type.sort and wanted.sort not in (Sort.NULL, Sort.ANY):
+            converted, _ = self.compiler.rules.common([Code(text, code.type), Code("None", wanted)], "assignment")
+            return converted[0].text
+        return text
+
+    def _grow(self, variable: str, type_: Static) -> None:
+        known = self.variables.get(variable)
+        if type_.sort is Sort.UNKNOWN:
+            type_ = TEXT
+        if known is None or known.sort in (Sort.NULL, Sort.UNKNOWN):
+            grown = type_
+        elif type_.sort is Sort.NULL or type_ == known:
+            return
+        elif Sort.ROW in (known.sort, type_.sort) or Sort.ROWS in (known.sort, type_.sort):
+            if known.sort is not type_.sort or len(known.columns) != len(type_.columns):
+                raise outside(f"variable {variable}, which holds rows of different shapes,", "use two variables")
+            grown = type_
+        else:
+            _, grown = self.compiler.rules.common([Code("None", known), Code("None", type_)], f"variable {variable}")
+        if grown != known:
+            self.variables[variable] = grown
+            self.changed = True
+
+    # Steps
+
+    def steps(self, steps: Sequence[Step], frame: Frame, writer: Writer, loops: list[str | None]) -> None:
+        if not steps:
+            writer.line("pass")
+        for step in steps:
+            self.step(step, frame, writer, loops)
+
+    def step(self, step: Step, frame: Frame, writer: Writer, loops: list[str | None]) -> None:
+        match step:
+            case Run():
+                rows, count, _ = compile_statement(self.compiler, step.statement, frame)
+                writer.line(f"rows = {rows}")
+                if step.count is not None:
+                    if self.declared.get(step.count) is None:
+                        self._grow(step.count, self._integer())
+                    writer.line(f"v_{step.count} = {count or 'rows[0]'}")
+            case Fetch():
+                columns = self._rows(step.statement, frame, writer)
+                if step.required:
+                    writer.open("if not rows:")
+                    writer.line(f"raise {self.compiler.namespace.ref(AbortSignal)}('no row')")
+                    writer.indent -= 1
+                writer.line("row = rows[0] if rows else None")
+                self._spread(step.into, columns, "row", frame, writer)
+            case FetchAll():
+                columns = self._rows(step.statement, frame, writer)
+                self._grow(step.into, rows_of(columns))
+                writer.line(f"v_{step.into} = rows")
+            case Assign():
+                writer.line(f"v_{step.variable} = {self._assign(step.variable, frame.compile(step.value))}")
+            case If():
+                self._if(step, frame, writer, loops)
+            case ForEach() | ForRange() | While():
+                self._loop(step, frame, writer, loops)
+            case Leave() | Again():
+                self._jump(step, writer, loops)
+            case OpenCursor():
+                cursor = self._cursor(step.name)
+                rows, _, _ = compile_statement(self.compiler, cursor.query, frame)
+                writer.line(f"c_{step.name} = iter({rows})")
+            case FetchCursor():
+                self._fetch_cursor(step, frame, writer)
+            case CloseCursor():
+                self._cursor(step.name)
+                writer.line(f"c_{step.name} = None")
+            case CallProcedure():
+                self._call(step, frame, writer)
+            case Return():
+                values = [self.compiler.rules.output(frame.compile(value)) for value in step.values]
+                writer.line(f"return ({', '.join(values)}{',' if values else ''})")
+            case Abort():
+                reason = self.compiler.rules.output(frame.compile(step.reason)) if step.reason is not None else "None"
+                writer.line(f"raise {self.compiler.namespace.ref(AbortSignal)}({reason})")
+            case Assert():
+                writer.open(f"if not {frame.condition(step.condition, 'ASSERT')}:")
+                message = step.message or f"the assertion at {step.place}" if step.place else step.message or "an assertion"
+                writer.line(f"raise {self.compiler.namespace.ref(AssertionSignal)}({message!r})")
+                writer.indent -= 1
+            case _:
+                assert_never(step)
+
+    def _integer(self) -> Static:
+        return Static(Sort.ANY) if self.compiler.dialect is Dialect.SQLITE else BIGINT
+
+    def _rows(self, statement: Statement, frame: Frame, writer: Writer) -> Columns:
+        rows, _, columns = compile_statement(self.compiler, statement, frame)
+        writer.line(f"rows = {rows}" if isinstance(statement, Select) else f"rows = {rows}[1]")
+        return columns
+
+    def _spread(self, into: tuple[str, ...], columns: Columns, row: str, frame: Frame, writer: Writer) -> None:
+        """A row into variables: each its column, or the whole row into one."""
+        del frame
+        if len(into) == 1 and len(columns) != 1:
+            self._grow(into[0], row_of(columns))
+            writer.line(f"v_{into[0]} = (None,) * {len(columns)} if {row} is None else {row}")
+            return
+        if len(into) != len(columns):
+            raise ExecutionError("type", f"{len(columns)} columns into {len(into)} variables")
+        for place, (variable, (_, type_)) in enumerate(zip(into, columns, strict=True)):
+            value = self._assign(variable, Code(f"(None if {row} is None else {row}[{place}])", type_))
+            writer.line(f"v_{variable} = {value}")
+
+    def _if(self, step: If, frame: Frame, writer: Writer, loops: list[str | None]) -> None:
+        for place, (condition, body) in enumerate(step.branches):
+            writer.open(f"{'if' if place == 0 else 'elif'} {frame.condition(condition, 'IF')}:")
+            self.steps(body, frame, writer, loops)
+            writer.indent -= 1
+        if step.otherwise:
+            writer.open("else:")
+            self.steps(step.otherwise, frame, writer, loops)
+            writer.indent -= 1
+
+    def _loop(self, step: ForEach | ForRange | While, frame: Frame, writer: Writer, loops: list[str | None]) -> None:
+        label = step.label or ""
+        depth = len(loops)
+        writer.line(f"leave_{depth} = again_{depth} = False")
+        match step:
+            case ForEach():
+                row = self.compiler.namespace.fresh("row_")
+                if isinstance(step.rows, str):
+                    held = self.variables.get(step.rows)
+                    if held is None or held.sort is not Sort.ROWS:
+                        raise ExecutionError("type", f"{step.rows} holds no rows")
+                    columns, rows = held.columns, f"(v_{step.rows} or ())"
+                else:
+                    columns, rows = self._rows(step.rows, frame, writer), "rows"
+                writer.open(f"for {row} in {rows}:")
+                writer.line("S.step()")
+                self._spread(step.variables, columns, row, frame, writer)
+            case ForRange():
+                first = self._whole(frame, step.first)
+                last = self._whole(frame, step.last)
+                if step.variable not in self.declared:
+                    self._grow(step.variable, self._integer())
+                writer.open(f"for v_{step.variable} in {self.compiler.namespace.ref(span)}({first}, {last}):")
+                writer.line("S.step()")
+            case While():
+                writer.open(f"while {frame.condition(step.condition, 'WHILE')}:")
+                writer.line("S.step()")
+        self.steps(step.body, frame, writer, [*loops, label])
+        writer.indent -= 1
+        # A jump that meant a loop further out goes on there.
+        if depth:
+            writer.open(f"if leave_{depth - 1}:")
+            writer.line("break")
+            writer.indent -= 1
+            writer.open(f"if again_{depth - 1}:")
+            writer.line(f"again_{depth - 1} = False")
+            writer.line("continue")
+            writer.indent -= 1
+
+    def _whole(self, frame: Frame, expression: object) -> str:
+        code = self.compiler.rules.value(frame.compile(expression))  # type: ignore[arg-type]
+        if code.type.sort not in (Sort.INTEGER, Sort.ANY, Sort.NULL):
+            raise ExecutionError("type", "the bounds of a loop are integers")
+        return code.text
+
+    def _jump(self, step: Leave | Again, writer: Writer, loops: list[str | None]) -> None:
+        if not loops:
+            raise ExecutionError("name", "there is no loop to leave")
+        target = len(loops) - 1
+        if step.label is not None:
+            found = [place for place, label in enumerate(loops) if label == step.label]
+            if not found:
+                raise ExecutionError("name", f"there is no loop {step.label} around")
+            target = found[-1]
+        inner = len(loops) - 1
+        if target == inner:
+            writer.line("break" if isinstance(step, Leave) else "continue")
+            return
+        # Each loop in between is left; the one outside of it then looks at its flag.
+        for depth in range(target + 1, inner):
+            writer.line(f"leave_{depth} = True")
+        writer.line(f"{'leave' if isinstance(step, Leave) else 'again'}_{target} = True")
+        writer.line("break")
+
+    # Cursors and calls
+
+    def _cursor(self, name: str) -> Cursor:
+        if name not in self.cursors:
+            raise ExecutionError("name", f"there is no cursor {name}")
+        return self.cursors[name]
+
+    def _fetch_cursor(self, step: FetchCursor, frame: Frame, writer: Writer) -> None:
+        cursor = self._cursor(step.name)
+        _, _, columns = compile_statement(self.compiler, cursor.query, frame)
+        writer.line(f"row = next(c_{step.name}, None)")
+        found = self._assign(step.found, Code("(row is not None)", BOOLEAN, solid=True))
+        writer.line(f"v_{step.found} = {found}")
+        writer.open("if row is not None:")
+        self._spread(step.into, columns, "row", frame, writer)
+        writer.indent -= 1
+
+    def _call(self, step: CallProcedure, frame: Frame, writer: Writer) -> None:
+        procedure = self.program.procedure(step.procedure)
+        if procedure is None:
+            raise ExecutionError("name", f"there is no procedure {step.procedure}")
+        if len(step.arguments) != len(procedure.parameters):
+            raise ExecutionError("type", f"{step.procedure} takes {len(procedure.parameters)} arguments")
+        codes = [frame.compile(argument) for argument in step.arguments]
+        arguments = ", ".join(self.compiler.rules.output(code) for code in codes)
+        name = self.compiler.namespace.ref(step.procedure)
+        writer.line("S.step()")
+        writer.line(f"rows = S.called({self.compiler.namespace.ref(self.program)}, {name}, ({arguments}{',' if codes else ''}))")
+        for place, variable in enumerate(step.into):
+            writer.line(f"v_{variable} = rows[{place}] if len(rows) > {place} else None")
+            if variable not in self.declared and self.variables.get(variable, NULL).sort is Sort.NULL:
+                raise outside(f"variable {variable} of CALL, whose type is not declared,", "declare it")
+
+
+def span(first: int | None, last: int | None) -> range:
+    if first is None or last is None:
+        raise ExecutionError("not-null", "the bounds of a loop must not be null")
+    return range(first, last + 1)

@@ -1,0 +1,338 @@
+"""One query to one Python function that gives its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from isolde.errors import ExecutionError
+from isolde.semantics.concrete.compiler import Query, Writer
+from isolde.semantics.concrete.expressions import Binding, Frame
+from isolde.semantics.concrete.rules import outside
+from isolde.semantics.concrete.sources import Loops, conjuncts, has_aggregate, parts
+from isolde.semantics.concrete.static import Code, Sort, Static
+from isolde.tx.dialects import Dialect
+from isolde.tx.expressions import Aggregate, Aggregation, Expression, Literal, Name
+from isolde.tx.queries import Item, Order, Select, Star
+
+if TYPE_CHECKING:
+    from isolde.semantics.concrete.compiler import Compiler
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column of the result: its name and the expression that it is."""
+
+    name: str
+    expression: Expression
+
+
+def compile_query(compiler: Compiler, select: Select, parent: Frame | None, exists: bool) -> Query:
+    frame = Frame(compiler, parent)
+    writer = Writer()
+    loops = Loops(frame, writer)
+    if select.source is not None:
+        loops.declare(select.source)
+    outputs = expanded(select.items, frame)
+    select = _aliases(select, outputs, frame)
+    orders = [expression.expression for expression in select.order_by]
+    asked = [output.expression for output in outputs] + orders + ([select.having] if select.having else [])
+    grouped = bool(select.group_by) or select.having is not None or any(has_aggregate(expression) for expression in asked)
+    if any(has_aggregate(condition) for condition in (*conjuncts(select.where), *select.group_by)):
+        raise ExecutionError("type", "aggregates are not allowed in WHERE and GROUP BY")
+    sort = bool(select.order_by)
+    stop = exists and not grouped and select.limit is None and select.offset is None
+    for bound, name in ((select.limit, "limit"), (select.offset, "offset")):
+        if bound is not None:
+            writer.line(f"{name} = {_bound(compiler, frame, bound, name)}")
+    writer.line("out = []")
+    if select.distinct:
+        writer.line("seen = set()")
+    if grouped:
+        writer.line("groups = {}")
+    start = writer.indent
+    pool = conjuncts(select.where)
+    if select.source is not None:
+        loops.write(select.source, pool)
+    loops.filter(pool, final=True)
+    if grouped:
+        _grouped(select, outputs, frame, writer, start)
+    codes = _emit(select, outputs, frame, writer, stop)
+    writer.indent = start
+    if stop:
+        writer.line("return False")
+    else:
+        _finish(select, frame, writer, sort)
+        writer.line("return bool(out)" if exists else "return out")
+    columns = tuple((output.name, _settled(code)) for output, code in zip(outputs, codes, strict=True))
+    call = compiler.function("query_", frame, writer)
+    return Query(call, columns, correlated=any(frame.free.values()))
+
+
+def _settled(code: Code) -> Static:
+    if code.type.sort is Sort.BOOLEAN or code.type.sort is Sort.UNKNOWN:
+        return code.type
+    # What a query gives is no column of a table any more, but in SQLite it keeps the column's affinity.
+    return code.type
+
+
+def expanded(items: tuple[Item | Star, ...], frame: Frame) -> list[Output]:
+    """Stars become columns; a column without an alias has its own name."""
+    outputs: list[Output] = []
+    for item in items:
+        if isinstance(item, Item):
+            outputs.append(Output(item.alias or _name(item.expression), item.expression))
+            continue
+        found = [binding for binding in frame.bindings if item.table is None or binding.name == item.table]
+        if not found:
+            raise ExecutionError("name", f"there is no table {item.table} for its columns" if item.table else "* without tables")
+        for binding in found:
+            outputs.extend(Output(column, Name(column, binding.name)) for column in binding.columns)
+    return outputs
+
+
+def _name(expression: Expression) -> str:
+    match expression:
+        case Name():
+            return expression.name
+        case Aggregate():
+            return expression.aggregation.value
+        case _:
+            return "?column?"
+
+
+def _aliases(select: Select, outputs: list[Output], frame: Frame) -> Select:
+    """ORDER BY and GROUP BY may name a column of the result, or give its number."""
+
+    def meant(expression: Expression, own_first: bool) -> Expression:
+        if isinstance(expression, Literal) and type(expression.value) is int:
+            if not 1 <= expression.value <= len(outputs):
+                raise ExecutionError("name", f"there is no column {expression.value} in the result")
+            return outputs[expression.value - 1].expression
+        if isinstance(expression, Name) and expression.table is None:
+            column = any(expression.name in binding.columns for binding in frame.bindings)
+            found = list(dict.fromkeys(output.expression for output in outputs if output.name == expression.name))
+            if found and (own_first or not column):
+                if len(found) > 1:
+                    raise ExecutionError("name", f"{expression.name} is ambiguous in the result")
+                return found[0]
+        return expression
+
+    order_by = tuple(replace(order, expression=meant(order.expression, True)) for order in select.order_by)
+    group_by = tuple(meant(expression, False) for expression in select.group_by)
+    return replace(select, order_by=order_by, group_by=group_by)
+
+
+def _bound(compiler: Compiler, frame: Frame, bound: Expression, name: str) -> str:
+    if any(isinstance(part, Name) and _is_column(part, frame) for part in parts(bound)):
+        raise ExecutionError("type", f"{name.upper()} must not use columns")
+    code = compiler.rules.value(frame.compile(bound))
+    helper = sqlite_bound if compiler.dialect is Dialect.SQLITE else natural
+    if code.type.sort not in (Sort.INTEGER, Sort.NULL, Sort.ANY):
+        raise outside(f"{name.upper()} that is no integer")
+    return f"{compiler.namespace.ref(helper)}({code.text})"
+
+
+def _is_column(name: Name, frame: Frame) -> bool:
+    return any(name.name in binding.columns for binding in frame.bindings)
+
+
+def natural(value: Any) -> int | None:
+    if value is not None and value < 0:
+        raise ExecutionError("out-of-range", "LIMIT and OFFSET must not be negative")
+    return value  # type: ignore[no-any-return]
+
+
+def sqlite_bound(value: Any) -> int | None:
+    """A negative limit is none."""
+    if not isinstance(value, int):
+        raise ExecutionError("conversion", "datatype mismatch")
+    return None if value < 0 else value
+
+
+# Groups
+
+
+def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer, start: int) -> None:
+    """Collects rows by key, then goes on with one round a group, in which names mean the group's first row."""
+    compiler, rules = frame.compiler, frame.compiler.rules
+    variables = [binding.variable for binding in frame.bindings]
+    row = f"({', '.join(variables)},)" if variables else "()"
+    keys = [rules.key(frame.compile(expression)) for expression in select.group_by]
+    writer.line(f"groups.setdefault(({', '.join(keys)}{',' if keys else ''}), []).append({row})")
+    writer.indent = start
+    if not select.group_by:
+        writer.line("groups = groups or {(): []}")
+    writer.open("for rows in groups.values():")
+    for place, binding in enumerate(frame.bindings):
+        nulls = f"(None,) * {len(binding.columns)}"
+        writer.line(f"{binding.variable} = rows[0][{place}] if rows else {nulls}")
+    asked = [output.expression for output in outputs] + [order.expression for order in select.order_by]
+    if select.having is not None:
+        asked.append(select.having)
+    for expression in asked:
+        _determined(expression, select, frame)
+    target = row if variables else "_"
+
+    def aggregated(node: Aggregate) -> Code:
+        if node.operand is None:
+            return Code("len(rows)", rules.aggregate(Aggregation.COUNT, rules.literal(1))[1], solid=True)
+        frame.aggregated = None
+        operand = frame.compile(node.operand)
+        function, type_, operand = rules.aggregate(node.aggregation, operand)
+        frame.aggregated = aggregated
+        value = compiler.namespace.fresh("t")
+        text = f"[{value} for {target} in rows if ({value} := {operand.text}) is not None]"
+        if node.distinct:
+            key = rules.key(Code(value, operand.type))
+            text = f"list({{{key}: {value} for {target} in rows if ({value} := {operand.text}) is not None}}.values())"
+            if "t" in key and key != value:
+                text = f"{compiler.namespace.ref(distinct)}([({key}, {value}) for {target} in rows if ({value} := {operand.text}) is not None])"
+        return Code(f"{compiler.namespace.ref(function)}({text})", type_, solid=function is len)
+
+    frame.aggregated = aggregated
+    if select.having is not None:
+        writer.open(f"if {frame.condition(select.having, 'HAVING')}:")
+
+
+def distinct(pairs: list[tuple[Any, Any]]) -> list[Any]:
+    """The first value of each key."""
+    found: dict[Any, Any] = {}
+    for key, value in pairs:
+        found.setdefault(key, value)
+    return list(found.values())
+
+
+def _determined(expression: Expression, select: Select, frame: Frame) -> None:
+    """Refuses what has no one value in a group: a column that is no key of it and stands outside of an aggregate."""
+    if expression in select.group_by or isinstance(expression, Aggregate):
+        return
+    if isinstance(expression, Name):
+        binding = _binding(expression, frame)
+        if binding is not None and not _keyed(binding, expression, select, frame):
+            what = f"column {expression.name}, which is not determined by GROUP BY,"
+            if frame.compiler.dialect is Dialect.POSTGRESQL:
+                raise ExecutionError("type", f"{what} must appear in GROUP BY or in an aggregate")
+            raise outside(what, "add it to GROUP BY, or use MIN")
+        return
+    for part in _children(expression):
+        if isinstance(part, Select):
+            inner = [name for name in parts(part) if isinstance(name, Name) and _binding(name, frame) is not None]
+            if inner and part.source is None:
+                raise outside("a query inside of a grouped query that uses its columns")
+            local = _own_columns(part, frame)
+            if any((name.table or name.name) not in local for name in inner):
+                raise outside("a query inside of a grouped query that uses its columns")
+        else:
+            _determined(part, select, frame)
+
+
+def _own_columns(select: Select, frame: Frame) -> set[str]:
+    """Names that the inner query surely binds itself."""
+    names: set[str] = set()
+    for part in parts(select.source):
+        table = getattr(part, "table", None)
+        info = frame.compiler.catalog.by_name.get(table) if isinstance(table, str) else None
+        if info is not None:
+            names |= {part.name, *info.columns}
+    return names
+
+
+def _children(expression: Expression) -> list[Any]:
+    """Expressions and queries directly below."""
+    from dataclasses import fields
+
+    found: list[Any] = []
+    waiting: list[Any] = [getattr(expression, part.name) for part in fields(expression)]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, tuple):
+            waiting.extend(part)
+        elif isinstance(part, (*Expression.__args__, Select)):  # type: ignore[attr-defined]
+            found.append(part)
+        elif type(part).__name__ == "When":
+            waiting.extend((part.condition, part.result))
+    return found
+
+
+def _binding(name: Name, frame: Frame) -> Binding | None:
+    return next(
+        (
+            binding
+            for binding in frame.bindings
+            if (name.table is None or binding.name == name.table) and name.name in binding.columns
+        ),
+        None,
+    )
+
+
+def _keyed(binding: Binding, name: Name, select: Select, frame: Frame) -> bool:
+    columns = set()
+    for expression in select.group_by:
+        if isinstance(expression, Name) and _binding(expression, frame) is binding:
+            columns.add(expression.name)
+    if name.name in columns:
+        return True
+    key = binding.table.table.primary_key if binding.table is not None else ()
+    return bool(key) and columns >= set(key)
+
+
+# Results
+
+
+def _emit(select: Select, outputs: list[Output], frame: Frame, writer: Writer, stop: bool) -> list[Code]:
+    rules = frame.compiler.rules
+    codes = [frame.compile(output.expression) for output in outputs]
+    if stop:
+        writer.line("return True")
+        return codes
+    values = [rules.output(code) for code in codes]
+    row = f"({', '.join(values)},)" if values else "()"
+    keys: list[str] = []
+    for order in select.order_by:
+        if select.distinct and not any(order.expression == output.expression for output in outputs):
+            if frame.compiler.dialect is Dialect.POSTGRESQL:
+                raise ExecutionError("type", "for SELECT DISTINCT, ORDER BY expressions must appear in the result")
+            raise outside("SELECT DISTINCT ordered by what is not in the result")
+        keys.append(rules.sort_key(frame.compile(order.expression)))
+    if select.distinct:
+        same = ", ".join(rules.key(code) for code in codes)
+        writer.line(f"same = ({same},)")
+        writer.open("if same not in seen:")
+        writer.line("seen.add(same)")
+    writer.line(f"out.append((({', '.join(keys)},), {row}))" if keys else f"out.append({row})")
+    return codes
+
+
+def _finish(select: Select, frame: Frame, writer: Writer, sort: bool) -> None:
+    compiler = frame.compiler
+    if sort:
+        specs = tuple((place, order.descending, nulls_first(order, compiler)) for place, order in enumerate(select.order_by))
+        writer.line(f"out = {compiler.namespace.ref(ordered)}(out, {specs!r})")
+    if select.offset is not None:
+        writer.line("out = out[offset or 0:]")
+    if select.limit is not None:
+        writer.line("out = out[:limit]")
+
+
+def nulls_first(order: Order, compiler: Compiler) -> bool:
+    if order.nulls_first is not None:
+        if compiler.dialect is Dialect.MYSQL:
+            raise outside("NULLS FIRST and NULLS LAST in MySQL", "order by x IS NULL first")
+        return order.nulls_first
+    return order.descending if compiler.rules.nulls_last_ascending else not order.descending
+
+
+def ordered(
+    rows: list[tuple[tuple[Any, ...], tuple[Any, ...]]], specs: tuple[tuple[int, bool, bool], ...]
+) -> list[tuple[Any, ...]]:
+    """Sorted by the last key first: sorting is stable."""
+    for place, descending, first in reversed(specs):
+        null = (0, 0) if first is not descending else (2, 0)
+        rows.sort(
+            key=lambda entry, place=place, null=null: null if entry[0][place] is None else (1, entry[0][place]),  # type: ignore[misc]
+            reverse=descending,
+        )
+    return [row for _, row in rows]
+
+

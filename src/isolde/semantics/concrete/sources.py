@@ -1,0 +1,232 @@
+"""Sources to nested loops: rows by key where a condition gives one, else all; conditions as early as their rows are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, assert_never
+
+from isolde.errors import ExecutionError
+from isolde.semantics.concrete.catalog import TableInfo
+from isolde.semantics.concrete.compiler import Writer
+from isolde.semantics.concrete.expressions import Binding, Frame
+from isolde.semantics.concrete.static import Code
+from isolde.tx.expressions import Aggregate, Binary, BinaryOperation, Expression, Name
+from isolde.tx.queries import Join, JoinKind, QuerySource, Select, Source, TableSource
+
+
+def conjuncts(expression: Expression | None) -> list[Expression]:
+    if expression is None:
+        return []
+    if isinstance(expression, BinaryOperation) and expression.operator is Binary.AND:
+        return conjuncts(expression.left) + conjuncts(expression.right)
+    return [expression]
+
+
+def parts(node: Any) -> Iterator[Any]:
+    """All nodes below, the node included."""
+    yield node
+    if isinstance(node, tuple):
+        for part in node:
+            yield from parts(part)
+    elif is_dataclass(node):
+        for part in fields(node):
+            yield from parts(getattr(node, part.name))
+
+
+def has_aggregate(expression: Expression) -> bool:
+    """An aggregate of this query, not of one inside."""
+    return any(isinstance(part, Aggregate) for part in _shallow(expression))
+
+
+def _shallow(node: Any) -> Iterator[Any]:
+    yield node
+    if isinstance(node, Select):
+        return
+    if isinstance(node, tuple):
+        for part in node:
+            yield from _shallow(part)
+    elif is_dataclass(node):
+        for part in fields(node):
+            yield from _shallow(getattr(node, part.name))
+
+
+def table_binding(name: str, variable: str, info: TableInfo) -> Binding:
+    columns = {
+        column.name: (place, info.types[place], info.solid[place]) for place, column in enumerate(info.table.columns)
+    }
+    return Binding(name, variable, columns, info)
+
+
+class Loops:
+    """Writes the loops of one query. ``bindings`` of the frame are declared first, ``bound`` says which have a row by now."""
+
+    def __init__(self, frame: Frame, writer: Writer) -> None:
+        self.frame = frame
+        self.writer = writer
+        self.bound: set[str] = set()
+        self.declared: dict[int, Binding] = {}
+        self.queries: dict[int, str] = {}
+
+    def declare(self, source: Source, optional: bool = False) -> None:
+        """Names and columns of all sources, before any condition is read."""
+        compiler = self.frame.compiler
+        match source:
+            case TableSource():
+                info = compiler.catalog.table(source.table)
+                binding = table_binding(source.name, compiler.namespace.fresh("r"), info)
+            case QuerySource():
+                query = compiler.query(source.query, self.frame.parent)
+                self.queries[id(source)] = query.call
+                for name in self._free_of(query.call):
+                    self.frame.free.setdefault(name, name.startswith("r"))
+                columns = {name: (place, type_, False) for place, (name, type_) in enumerate(query.columns)}
+                if len(columns) < len(query.columns):
+                    raise ExecutionError("name", f"{source.alias} has two columns of one name")
+                binding = Binding(source.alias, compiler.namespace.fresh("r"), columns)
+            case Join():
+                self.declare(source.left, optional)
+                self.declare(source.right, optional or source.kind is JoinKind.LEFT)
+                return
+            case _:
+                assert_never(source)
+        if any(other.name == binding.name for other in self.frame.bindings):
+            raise ExecutionError("name", f"table name {binding.name} is specified more than once")
+        binding.optional = optional
+        self.declared[id(source)] = binding
+        self.frame.bindings.append(binding)
+
+    @staticmethod
+    def _free_of(call: str) -> list[str]:
+        return [name for name in call[call.index("(") + 1 : -1].split(", ") if name != "S"]
+
+    def write(self, source: Source, pool: list[Expression]) -> None:
+        """Loops over the source; conditions of the pool are tested and taken out of it once their rows are bound."""
+        match source:
+            case TableSource():
+                binding = self.declared[id(source)]
+                self.writer.open(f"for {binding.variable} in {self.candidates(binding, pool)}:")
+                self.bound.add(binding.variable)
+            case QuerySource():
+                binding = self.declared[id(source)]
+                self.writer.open(f"for {binding.variable} in {self.queries[id(source)]}:")
+                self.bound.add(binding.variable)
+            case Join():
+                if source.kind is JoinKind.INNER:
+                    pool.extend(conjuncts(source.on))
+                    self.write(source.left, pool)
+                    self.write(source.right, pool)
+                else:
+                    self.write(source.left, pool)
+                    self._outer(source)
+            case _:
+                assert_never(source)
+        self.filter(pool)
+
+    def _outer(self, join: Join) -> None:
+        """The right side's rows that match, as a list; one row of nulls if there is none."""
+        matches, indent = self.frame.compiler.namespace.fresh("m"), self.writer.indent
+        self.writer.line(f"{matches} = []")
+        before = set(self.bound)
+        on = conjuncts(join.on)
+        inside = [binding for binding in self.frame.bindings if self._under(join.right, binding)]
+        # Inside of the join the right side's rows are there; only after it they may be missing.
+        hidden = [binding.optional for binding in inside]
+        self.write(join.right, on)
+        self.filter(on, final=True)
+        variables = [binding.variable for binding in self.frame.bindings if binding.variable in self.bound - before]
+        inner = ", ".join(variables) + ("," if len(variables) == 1 else "")
+        self.writer.line(f"{matches}.append(({inner}))")
+        self.writer.indent = indent
+        nulls = ", ".join(
+            f"(None,) * {len(binding.columns)}" for binding in self.frame.bindings if binding.variable in variables
+        )
+        self.writer.open(f"for {inner} in {matches} or [({nulls},)]:")
+        for binding, optional in zip(inside, hidden, strict=True):
+            binding.optional = optional
+
+    def _under(self, source: Source, binding: Binding) -> bool:
+        if isinstance(source, Join):
+            return self._under(source.left, binding) or self._under(source.right, binding)
+        return self.declared[id(source)] is binding
+
+    def filter(self, pool: list[Expression], final: bool = False) -> None:
+        """Tests the conditions whose rows are all bound."""
+        tests = []
+        for condition in list(pool):
+            if final or self._ready(condition):
+                tests.append(self.frame.condition(condition))
+                pool[:] = [other for other in pool if other is not condition]
+        if tests:
+            self.writer.open(f"if {' and '.join(tests)}:")
+
+    def _ready(self, expression: Expression) -> bool:
+        """Whether all rows it may need are bound. A query inside may need any of them."""
+        if all(binding.variable in self.bound for binding in self.frame.bindings):
+            return True
+        for part in parts(expression):
+            if isinstance(part, Select):
+                return False
+            if isinstance(part, Name) and not self._available(part):
+                return False
+        return True
+
+    def _available(self, name: Name) -> bool:
+        return all(
+            binding.variable in self.bound
+            for binding in self.frame.bindings
+            if (name.table is None or binding.name == name.table) and name.name in binding.columns
+        )
+
+    # Keys
+
+    def candidates(self, binding: Binding, pool: list[Expression], numbers: bool = False) -> str:
+        """Python text of the rows that may match: by a unique key, by an equality index, or all."""
+        info = binding.table
+        assert info is not None
+        data = f"S.tables[{info.position}]"
+        probes = self._probes(binding, pool)
+        for place, unique in enumerate(info.uniques):
+            if all(column in probes for column in unique):
+                helper = "number_of" if numbers else "row_of"
+                return f"{data}.{helper}({place}, {self._key(unique, probes)})"
+        if probes:
+            columns = tuple(sorted(probes))
+            helper = "numbers_equal" if numbers else "rows_equal"
+            return f"{data}.{helper}({columns!r}, {self._key(columns, probes)}, S.catalog)"
+        return f"list({data}.rows.items())" if numbers else f"{data}.rows.values()"
+
+    def _key(self, columns: tuple[int, ...], probes: dict[int, str]) -> str:
+        keys = [probes[column] for column in columns]
+        return keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
+
+    def _probes(self, binding: Binding, pool: list[Expression]) -> dict[int, str]:
+        """Columns of the binding that a condition sets equal to something known before its row.
+
+        The condition is tested again on the row: a key only finds candidates.
+        """
+        found: dict[int, str] = {}
+        assert binding.table is not None
+        for condition in pool:
+            if not isinstance(condition, BinaryOperation) or condition.operator is not Binary.EQUAL:
+                continue
+            for column, other in ((condition.left, condition.right), (condition.right, condition.left)):
+                if not isinstance(column, Name) or not self._ready(other):
+                    continue
+                if (column.table is not None and column.table != binding.name) or column.name not in binding.columns:
+                    continue
+                place, type_, _ = binding.columns[column.name]
+                if place in found or self.frame.resolve(column).text != f"{binding.variable}[{place}]":
+                    continue
+                key = self._probe(type_, other)
+                if key is not None:
+                    found[place] = key
+                    break
+        return found
+
+    def _probe(self, type_: Any, other: Expression) -> str | None:
+        code: Code = self.frame.compile(other)
+        try:
+            return self.frame.compiler.rules.probe(type_, code)
+        except ExecutionError:
+            return None

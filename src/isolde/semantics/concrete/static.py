@@ -1,0 +1,133 @@
+"""What is known of a value before it is computed: its type in the dialect, and the Python text that computes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from isolde.errors import ExecutionError
+from isolde.tx.expressions import Constant
+
+
+class Sort(StrEnum):
+    """What a value is. ``NULL`` and ``UNKNOWN`` (a text of PostgreSQL that has no type yet) take the type of what they meet."""
+
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    FLOAT = "float"
+    TEXT = "text"
+    TIMESTAMP = "timestamp"
+    NULL = "null"
+    UNKNOWN = "unknown"
+    ANY = "any"
+    ROW = "row"
+    ROWS = "rows"
+
+
+class Affinity(StrEnum):
+    """What a column of SQLite would like to hold."""
+
+    INTEGER = "integer"
+    REAL = "real"
+    NUMERIC = "numeric"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """A type of values; ``bits``, ``unsigned`` and ``scale`` as the dialect tracks them, ``columns`` those of a row."""
+
+    sort: Sort
+    bits: int = 64
+    unsigned: bool = False
+    scale: int = 0
+    affinity: Affinity | None = None
+    columns: tuple[tuple[str, Static], ...] = ()
+
+    def __str__(self) -> str:
+        return {16: "smallint", 32: "integer", 64: "bigint"}[self.bits] if self.sort is Sort.INTEGER else self.sort.value
+
+
+BOOLEAN = Static(Sort.BOOLEAN)
+INTEGER = Static(Sort.INTEGER, bits=32)
+BIGINT = Static(Sort.INTEGER, bits=64)
+UNSIGNED = Static(Sort.INTEGER, bits=64, unsigned=True)
+DECIMAL = Static(Sort.DECIMAL)
+FLOAT = Static(Sort.FLOAT)
+TEXT = Static(Sort.TEXT)
+TIMESTAMP = Static(Sort.TIMESTAMP)
+NULL = Static(Sort.NULL)
+UNKNOWN = Static(Sort.UNKNOWN)
+ANY = Static(Sort.ANY)
+
+NUMBERS = frozenset({Sort.INTEGER, Sort.DECIMAL, Sort.FLOAT})
+
+
+def row_of(columns: tuple[tuple[str, Static], ...]) -> Static:
+    return Static(Sort.ROW, columns=columns)
+
+
+def rows_of(columns: tuple[tuple[str, Static], ...]) -> Static:
+    return Static(Sort.ROWS, columns=columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Constness:
+    """A value that is known when the statement is compiled."""
+
+    value: Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Python text that computes a value, and the value's type. ``column``: it is a column as stored, not null if ``solid``."""
+
+    text: str
+    type: Static
+    constant: Constness | None = None
+    column: bool = False
+    solid: bool = False
+
+    def typed(self, type_: Static) -> Code:
+        return replace(self, type=type_)
+
+
+class Namespace:
+    """The names that generated code may use: helpers by their own name, constants numbered."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = {}
+        self._by_id: dict[int, str] = {}
+        self._fresh = 0
+
+    def fresh(self, stem: str) -> str:
+        self._fresh += 1
+        return f"{stem}{self._fresh}"
+
+    def ref(self, thing: Any) -> str:
+        """A name for a function or an object; the same thing has one name."""
+        name = self._by_id.get(id(thing))
+        if name is None:
+            stem = getattr(thing, "__name__", "constant")
+            name = self.fresh(f"{stem if stem.isidentifier() else 'function'}_")
+            self.names[name] = thing
+            self._by_id[id(thing)] = name
+        return name
+
+    def call(self, function: Any, *arguments: str) -> str:
+        return f"{self.ref(function)}({', '.join(arguments)})"
+
+    def constant(self, value: Constant) -> str:
+        if value is None or isinstance(value, bool):
+            return repr(value)
+        if isinstance(value, int) or (isinstance(value, str) and len(value) < 200):
+            return repr(value) if not isinstance(value, int) or value >= 0 else f"({value!r})"
+        name = self.fresh("constant_")
+        self.names[name] = value
+        return name
+
+
+def type_error(reason: str) -> ExecutionError:
+    return ExecutionError("type", reason)

@@ -1,0 +1,111 @@
+"""Runs generated statements on the store and on a real database, and says where they differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from isolde.errors import ExecutionError, OutsideFragment
+from isolde.semantics.concrete import Store
+from isolde.tx import queries as qu
+from isolde.tx import statements as st
+from isolde.tx.dialects import Dialect
+
+from .databases import Failed, Real
+from .generation import Generator
+from .rendering import Text
+
+
+@dataclass
+class Tally:
+    """How a run went. ``differences`` are what must not be."""
+
+    agreed: int = 0
+    failed_alike: int = 0
+    procedures: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+
+
+def shown(value: Any) -> str:
+    """A value with its type, so that 1, 1.0, Decimal('1.0') and True are told apart."""
+    if isinstance(value, float):
+        return f"float {value!r}" if value else "float 0.0"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"int {value}"
+    return f"{type(value).__name__} {value!s}" if value is not None else "null"
+
+
+def as_bag(rows: list[tuple[Any, ...]]) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(shown(value) for value in row) for row in rows)
+
+
+def run_case(seed: int, real: Real, count: int, tally: Tally, stop_at_first: bool = True) -> None:
+    """One schema, rows in it, and statements after each of which both sides must agree."""
+    generator = Generator(seed, real.dialect)
+    real.reset(generator.schema)
+    store = Store(generator.schema, real.dialect)
+    text = Text(real.dialect)
+    for place in range(count + 12):
+        statement = generator.insert() if place < 12 else generator.statement()
+        difference = compare(statement, store, real, text, tally)
+        if difference is not None:
+            tally.differences.append(f"seed {seed}: {text.statement(statement)}\n    {difference}")
+            if stop_at_first:
+                return
+    tables = state_difference(store, real)
+    if tables:
+        tally.differences.append(f"seed {seed}: {tables}")
+
+
+def compare(statement: st.Statement, store: Store, real: Real, text: Text, tally: Tally) -> str | None:
+    transaction = store.transaction()
+    expected: Any
+    try:
+        ours: Any = transaction.run(statement)
+    except OutsideFragment as refusal:
+        transaction.rollback()
+        tally.refused[refusal.what.split("'")[0][:60]] += 1
+        return None
+    except ExecutionError as error:
+        ours = error
+    try:
+        expected = real.execute(text.statement(statement))
+    except Failed as failure:
+        expected = failure
+    if isinstance(ours, ExecutionError):
+        transaction.rollback()
+        if isinstance(expected, Failed):
+            real.end(keep=False)
+            if expected.kind != ours.kind:
+                return f"error kinds: {ours.kind} ({ours}), real {expected.kind} ({expected.reason.strip()})"
+            tally.failed_alike += 1
+            return None
+        real.end(keep=False)
+        return f"only the store fails: {ours.kind}: {ours}; real {expected[0][:5]} count {expected[1]}"
+    transaction.commit()
+    if isinstance(expected, Failed):
+        real.end(keep=False)
+        return f"only the database fails: {expected.kind}: {expected.reason.strip()}; store {ours.rows[:5]} count {ours.count}"
+    real.end(keep=True)
+    rows, count = expected
+    if as_bag(rows) != as_bag(ours.rows):
+        return f"rows: store {ours.rows[:8]}, real {rows[:8]}"
+    if isinstance(statement, qu.Select) and statement.order_by and list(map(tuple, rows)) != ours.rows:
+        total = len(statement.order_by) == len(statement.items)
+        if total and real.dialect is not Dialect.MYSQL:
+            return f"order: store {ours.rows[:8]}, real {rows[:8]}"
+    if not isinstance(statement, qu.Select) and count != ours.count and not statement.returning:
+        return f"count: store {ours.count}, real {count}"
+    tally.agreed += 1
+    return None
+
+
+def state_difference(store: Store, real: Real) -> str:
+    for name, ours in store.state().items():
+        theirs, _ = real.execute(f"SELECT * FROM {name}")
+        if as_bag(ours) != as_bag(theirs):
+            mine, other = as_bag(ours), as_bag(theirs)
+            return f"table {name}: only in the store {mine - other}, only in the database {other - mine}"
+    return ""
