@@ -16,7 +16,7 @@ from isolde.semantics.concrete.sqlite import collapsed, stored_rowid
 from isolde.semantics.concrete.static import Affinity, Code, Static
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Expression
-from isolde.tx.queries import Item, Select, Star
+from isolde.tx.queries import Item, Select, Star, TableSource
 from isolde.tx.schema import Column
 from isolde.tx.statements import Assignment, Default, Delete, Insert, InsertMode, OnConflict, Update
 
@@ -103,13 +103,20 @@ def _value(frame: Frame, info: TableInfo, assignment: Assignment) -> str:
     return frame.compiler.namespace.call(stored_rowid, value) if info.column(column.name) == info.rowid else value
 
 
-def default(compiler: Compiler, info: TableInfo, column: Column) -> str:
+def no_default(reason: str) -> None:
+    raise ExecutionError("not-null", reason)
+
+
+def default(compiler: Compiler, info: TableInfo, column: Column, late: bool = False) -> str:
     if column.generated and compiler.dialect is Dialect.POSTGRESQL:
         return f"S.next_id({info.position})"
     if column.default is None:
         place = info.column(column.name)
         if compiler.dialect is Dialect.MYSQL and info.solid[place] and not column.generated:
-            raise ExecutionError("not-null", f"{info.table.name}.{column.name} has no default value")
+            reason = f"{info.table.name}.{column.name} has no default value"
+            if late:
+                return f"{compiler.namespace.ref(no_default)}({reason!r})"
+            raise ExecutionError("not-null", reason)
         return "None"
     return compiler.rules.stored(Frame(compiler).compile(column.default), column)
 
@@ -157,7 +164,7 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
     if insert.mode is not InsertMode.PLAIN and compiler.dialect is Dialect.POSTGRESQL:
         raise ExecutionError("type", f"PostgreSQL has no {insert.mode.value.upper()}")
     if insert.mode is InsertMode.IGNORE and compiler.dialect is Dialect.MYSQL:
-        _refuse_bending(insert)
+        _refuse_bending(insert, info)
     names = insert.columns or tuple(column.name for column in info.table.columns)
     places = [info.column(name) for name in names]
     if len(set(places)) < len(places):
@@ -182,7 +189,12 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
     return _returning(compiler, "insert_", frame, writer, binding, insert.returning, "rows")
 
 
-def _refuse_bending(insert: Insert) -> None:
+def _refuse_bending(insert: Insert, info: TableInfo) -> None:
+    if insert.columns:
+        for place, column in enumerate(info.table.columns):
+            given = column.name in insert.columns or column.default is not None or column.generated
+            if info.solid[place] and not given:
+                raise outside("INSERT IGNORE without a value for a NOT NULL column in MySQL", "give a value")
     if isinstance(insert.source, Select):
         raise outside("INSERT IGNORE … SELECT in MySQL", "IGNORE also bends values to the columns' types")
 
@@ -213,7 +225,7 @@ def _rows(
         for place, value in zip(places, values, strict=True):
             column = columns[place]
             if isinstance(value, Default):
-                cells[place] = default(compiler, info, column)
+                cells[place] = default(compiler, info, column, late=True)
             else:
                 cells[place] = compiler.rules.stored(frame.compile(value), column)
                 if _defaulting(compiler, insert) and not column.nullable and column.default is not None:
@@ -231,6 +243,9 @@ def _rows(
     made.free = dict(frame.free)
     made.memos = list(frame.memos)
     call = compiler.function("values_", made, body)
+    reads = [part.table for part in parts(insert.source) if isinstance(part, TableSource)]
+    if compiler.dialect is Dialect.MYSQL and insert.table in reads:
+        raise outside("an INSERT of several rows whose values read the table", "MariaDB shows them the rows before")
     # A query among the values sees the table as it was before the statement.
     return f"list({call})" if any(isinstance(part, Select) for part in parts(insert.source)) else call
 
@@ -279,7 +294,7 @@ def _conflict(
     for name in free:
         frame.free.setdefault(name, name.startswith("r"))
     name = compiler.namespace.fresh("conflict_")
-    memos = [f"    {memo} = None" for memo in inner.memos]
+    memos = [f"    {memo}" for memo in inner.memos]
     header = f"def {name}(S, r_old, r_new{''.join(', ' + variable for variable in free)}):"
     compiler.functions.append("\n".join([header, *memos, *writer.lines]))
     return name, "".join(f"{variable}, " for variable in free)

@@ -49,7 +49,7 @@ class Compiler:
         """Adds a function whose body was written in the frame; the text of a call of it from the frame around."""
         name = self.namespace.fresh(stem)
         arguments = ", ".join(["S", *frame.free])
-        memos = [f"    {memo} = None" for memo in frame.memos]
+        memos = [f"    {memo}" for memo in frame.memos]
         self.functions.append("\n".join([f"def {name}({arguments}):", *memos, *writer.lines]))
         return f"{name}({arguments})"
 

@@ -66,7 +66,7 @@ def row_check(compiler: Compiler, info: TableInfo, places: tuple[int, ...]) -> C
         writer.line(f"raise {failed}('check', {reason!r})")
         writer.indent -= 1
     writer.line("return None")
-    source = "\n".join(["def check_row(S, r):", *[f"    {memo} = None" for memo in frame.memos], *writer.lines])
+    source = "\n".join(["def check_row(S, r):", *[f"    {memo}" for memo in frame.memos], *writer.lines])
     own.functions.append(source)
     check_row = own.finish("check_row")
     return lambda row: check_row(None, row)  # type: ignore[no-any-return]

@@ -96,7 +96,9 @@ class Frame:
                 for inner in crossed:
                     inner.free[found[0].variable] = True
                 return found[0].code(name.name)
-            if name.table is not None and any(binding.name == name.table for binding in frame.bindings):
+            # In PostgreSQL an inner table hides an outer one of its name; in the others only columns hide columns.
+            hides = self.compiler.dialect is Dialect.POSTGRESQL and name.table is not None
+            if hides and any(binding.name == name.table for binding in frame.bindings):
                 break
             if frame.variables and (code := self._variable(frame, name, crossed)) is not None:
                 return code
@@ -114,6 +116,9 @@ class Frame:
             inner.free.setdefault(f"v_{row}", False)
         if name.table is None:
             return Code(f"v_{row}", type_)
+        if type_.sort is Sort.NULL:
+            # A row that no step has given columns to yet.
+            return Code("None", type_)
         if type_.sort is not Sort.ROW:
             return None
         names = [column for column, _ in type_.columns]
@@ -258,7 +263,9 @@ class Frame:
             try:
                 _, type_ = self.compiler.rules.common([operand, *[items[place] for place in plain]], "IN")
                 typed = [Code("None", type_)]
-            except ExecutionError:
+            except ExecutionError as error:
+                if error.kind != "type":
+                    raise
                 return items
             for place in plain:
                 converted, _ = self.compiler.rules.common([items[place], *typed], "IN")
@@ -288,7 +295,13 @@ class Frame:
         helper = first if self.compiler.dialect is Dialect.SQLITE and not node.query.order_by else single
         if self.compiler.dialect is Dialect.SQLITE and node.query.order_by:
             helper = first_ordered
-        text = f"{self.compiler.namespace.ref(helper)}({self._remembered(query.call, query.correlated)})"
+        if self.compiler.dialect is Dialect.MYSQL and not query.correlated and not self.repeated:
+            # MariaDB runs it before it looks at rows: several rows are an error even where none would ask.
+            name = self.compiler.namespace.fresh("m")
+            self.memos.append(f"{name} = {self.compiler.namespace.ref(checked)}({query.call})")
+            text = f"{self.compiler.namespace.ref(helper)}({name})"
+        else:
+            text = f"{self.compiler.namespace.ref(helper)}({self._remembered(query.call, query.correlated)})"
         type_ = query.columns[0][1]
         if type_.sort is Sort.UNKNOWN:
             type_ = Static(Sort.TEXT)
@@ -299,7 +312,7 @@ class Frame:
         if correlated or self.repeated:
             return call
         name = self.compiler.namespace.fresh("m")
-        self.memos.append(name)
+        self.memos.append(f"{name} = None")
         return f"({name} if {name} is not None else ({name} := {call}))"
 
     def _case(self, node: Case) -> Code:
@@ -340,6 +353,11 @@ def single(rows: list[tuple[object, ...]]) -> object:
     if len(rows) > 1:
         raise ExecutionError("cardinality", "a scalar query gives more than one row")
     return rows[0][0] if rows else None
+
+
+def checked(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    single(rows)
+    return rows
 
 
 def first(rows: list[tuple[object, ...]]) -> object:

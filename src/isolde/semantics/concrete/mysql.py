@@ -214,6 +214,15 @@ def stored_decimal(value: Any, precision: int, scale: int) -> Decimal:
     return result
 
 
+def clamped_decimal(value: Any, precision: int, scale: int) -> Decimal:
+    """A cast in a query: the largest number that fits where the value does not."""
+    try:
+        return stored_decimal(value, precision, scale)
+    except ExecutionError:
+        largest = Decimal(10 ** precision - 1).scaleb(-scale)
+        return largest if value > 0 else -largest
+
+
 def stored_float(value: Any) -> float:
     return numbers.finite(float(_exact(value, "double") if isinstance(value, str) else value)) + 0.0
 
@@ -324,6 +333,8 @@ class MySQL(Rules):
         """A number of some kind: a text becomes a double."""
         code = self.value(code)
         if code.type.sort is Sort.TEXT:
+            if self.changing and code.constant is not None and isinstance(code.constant.value, str):
+                strict_text_number(code.constant.value)
             return self.lifted(strict_text_number if self.changing else text_number, [code], FLOAT)
         if code.type.sort is Sort.TIMESTAMP:
             raise outside("a time as a number", "compare it to a time")
@@ -451,6 +462,9 @@ class MySQL(Rules):
     def arithmetic(self, operator: Binary, left: Code, right: Code) -> Code:
         left, right = self.number(left), self.number(right)
         sorts, scales = {left.type.sort, right.type.sort}, (left.type.scale, right.type.scale)
+        if Sort.NULL in sorts:
+            # A null without a type makes the result a double.
+            return Code("None", FLOAT)
         if Sort.FLOAT in sorts:
             sides = [self.double(left), self.double(right)]
             if operator is Binary.DIVIDE:
@@ -522,7 +536,7 @@ class MySQL(Rules):
                 return self.lift(f"{name}({{0}}, {type_.unsigned})", [code], UNSIGNED if type_.unsigned else BIGINT)
             case Kind.DECIMAL:
                 precision, scale = type_.precision or 10, type_.scale or 0
-                name = self.namespace.ref(stored_decimal)
+                name = self.namespace.ref(stored_decimal if self.changing else clamped_decimal)
                 return self.lift(f"{name}({{0}}, {precision}, {scale})", [self.number(code)], decimal_of(scale))
             case Kind.FLOAT:
                 return self.double(code)

@@ -55,6 +55,8 @@ def _extreme(rules: MySQL, function: Function, arguments: list[Code]) -> Code:
     sorts = {argument.type.sort for argument in arguments} - {Sort.NULL}
     if len(sorts) > 1 and Sort.TEXT in sorts:
         raise outside(f"{function.value} of texts and numbers", "cast them to one type")
+    if any(argument.type.sort is Sort.NULL for argument in arguments) and Sort.TEXT not in sorts:
+        return Code("None", FLOAT)
     codes, type_ = rules.common(arguments, function.value)
     if type_.sort is Sort.TEXT:
         return rules.lifted(greatest_text if greatest else least_text, codes, TEXT)
@@ -63,6 +65,8 @@ def _extreme(rules: MySQL, function: Function, arguments: list[Code]) -> Code:
 
 def _numeric(rules: MySQL, function: Function, arguments: list[Code]) -> Code:
     operand = rules.number(arguments[0])
+    if operand.type.sort is Sort.NULL:
+        operand = operand.typed(BIGINT if function is Function.SIGN else FLOAT)
     sort = operand.type.sort
     ref = rules.namespace.ref
     if function is Function.ABS:

@@ -379,10 +379,7 @@ class PostgreSQL(Rules):
         if operator is Unary.NOT:
             return self.negation(operand)
         if operand.type.sort in _UNTYPED:
-            # -'1' and -NULL: the preferred numeric type is double precision.
-            if operator is Unary.BIT_NOT:
-                raise type_error("operator is not unique: ~ unknown")
-            operand = self.to(operand, FLOAT)
+            raise type_error(f"operator is not unique: {operator.value} unknown")
         if operand.type.sort not in NUMBERS or (operator is Unary.BIT_NOT and operand.type.sort is not Sort.INTEGER):
             raise type_error(f"operator does not exist: {operator.value} {operand.type}")
         if operator is Unary.PLUS:

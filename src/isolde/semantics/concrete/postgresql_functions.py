@@ -102,7 +102,7 @@ def _integer(rules: PostgreSQL, function: Function, code: Code) -> Code:
 def _numeric(rules: PostgreSQL, function: Function, arguments: list[Code]) -> Code:
     operand = arguments[0]
     if operand.type.sort in _UNTYPED:
-        operand = rules.to(operand, FLOAT)
+        operand = rules.to(operand, DECIMAL if len(arguments) == 2 else FLOAT)
     if operand.type.sort not in NUMBERS:
         raise type_error(f"function {function.value}({operand.type}) does not exist")
     if function is Function.ROUND and len(arguments) == 2:

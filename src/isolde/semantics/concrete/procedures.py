@@ -83,6 +83,8 @@ class ProcedureCompiler:
             self._declare(local, type_)
         for local in procedure.locals:
             self._declare(local, NULL)
+        for name in assigned(procedure.body):
+            self.variables.setdefault(name, NULL)
         self.changed = True
 
     def _declare(self, local: Local, type_: Static) -> None:
@@ -354,3 +356,32 @@ def span(first: int | None, last: int | None) -> range:
     if first is None or last is None:
         raise ExecutionError("not-null", "the bounds of a loop must not be null")
     return range(first, last + 1)
+
+
+def assigned(steps: Sequence[Step]) -> list[str]:
+    """Variables that some step assigns to: they are there from the start, null."""
+    found: list[str] = []
+    for step in steps:
+        match step:
+            case Run():
+                found += [step.count] if step.count is not None else []
+            case Fetch() | FetchCursor() | CallProcedure():
+                found += step.into
+                found += [step.found] if isinstance(step, FetchCursor) else []
+            case FetchAll():
+                found.append(step.into)
+            case Assign():
+                found.append(step.variable)
+            case If():
+                for _, body in step.branches:
+                    found += assigned(body)
+                found += assigned(step.otherwise)
+            case ForEach():
+                found += [*step.variables, *assigned(step.body)]
+            case ForRange():
+                found += [step.variable, *assigned(step.body)]
+            case While():
+                found += assigned(step.body)
+            case _:
+                pass
+    return found

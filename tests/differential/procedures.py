@@ -1,0 +1,335 @@
+"""Random procedures, and a small interpreter that runs them on a real database.
+
+The interpreter decides nothing about SQL: each statement, and each expression of control flow, is evaluated by the database,
+with variables put in as literals of their type.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, assert_never
+
+from isolde.errors import ExecutionError, OutsideFragment
+from isolde.semantics.concrete import Ending, Store
+from isolde.tx import expressions as ex
+from isolde.tx import procedures as pr
+from isolde.tx import queries as qu
+from isolde.tx import schema as sc
+from isolde.tx import statements as st
+from isolde.tx.dialects import Dialect
+from isolde.tx.expressions import Binary
+
+from .agreement import COMPUTING, CONSTRAINTS, Tally, shown, state_difference
+from .databases import Failed, Real
+from .generation import INT, Generator, Scope
+from .rendering import Text
+
+VARIABLES = ("v1", "v2", "v3", "p1", "p2")
+
+
+class Procedures(Generator):
+    """Procedures over the generator's schema; all variables are integers."""
+
+    def __init__(self, seed: int, dialect: Dialect) -> None:
+        super().__init__(seed, dialect)
+        self.wild = 0.0
+        self.labels = 0
+
+    def local(self, name: str) -> pr.Local:
+        return pr.Local(name, None if self.dialect is Dialect.SQLITE else sc.BIGINT)
+
+    def procedure(self) -> pr.Procedure:
+        cursor = pr.Cursor("c", self.rows_query())
+        body = (*self.steps(3, 4, []), pr.Return((ex.Name("v1"), ex.Name("v2"))))
+        defaults = tuple(replace(self.local(name), default=ex.Literal(place)) for place, name in enumerate(("v1", "v2", "v3")))
+        found = pr.Local("found", None if self.dialect is Dialect.SQLITE else sc.BOOLEAN)
+        return pr.Procedure("p", (self.local("p1"), self.local("p2")), body, (*defaults, found), (cursor,))
+
+    def names(self, rows: tuple[str, ...] = ()) -> Scope:
+        del rows
+        return Scope((), tuple((name, INT) for name in VARIABLES))
+
+    def whole(self, scope: Scope, depth: int = 1) -> ex.Expression:
+        """An integer that stays one: no quotient, which is a decimal in MySQL."""
+        if depth == 0 or self.chance(0.4):
+            return self.leaf(INT, scope)
+        operator = self.random.choice((Binary.ADD, Binary.SUBTRACT, Binary.ADD, Binary.MULTIPLY))
+        return ex.BinaryOperation(operator, self.whole(scope, depth - 1), self.whole(scope, depth - 1))
+
+    def rows_query(self) -> qu.Select:
+        scope = self.scope(("x", "t1"))
+        both = Scope(scope.columns, self.names().variables)
+        items = (qu.Item(ex.Name("k", "x"), "k"), qu.Item(ex.Name("r", "x"), "r"))
+        order = (qu.Order(ex.Name("k", "x")), qu.Order(ex.Name("l", "x")))
+        return qu.Select(items, qu.TableSource("t1", "x"), self.condition(both, 1), (), None, order)
+
+    def change(self) -> st.Statement:
+        roll = self.random.random()
+        scope = self.names()
+        if roll < 0.4:
+            values = (self.whole(scope), self.whole(scope, 0), ex.Literal(None), ex.Literal(0.5), self.whole(scope))
+            return st.Insert("t1", ("k", "l", "r", "f", "n"), (values,))
+        table = self.random.choice(("t0", "t1"))
+        own = self.scope((table, table))
+        both = Scope(own.columns, scope.variables)
+        column = "a" if table == "t0" else "n"
+        where = ex.BinaryOperation(Binary.EQUAL, ex.Name("id" if table == "t0" else "k"), self.whole(scope, 0))
+        if roll < 0.85:
+            return st.Update(table, (st.Assignment(column, self.whole(both)),), where if self.chance(0.7) else self.condition(both, 1))
+        return st.Delete("t1", ex.BinaryOperation(Binary.EQUAL, ex.Name("k"), self.whole(scope, 0)))
+
+    def steps(self, depth: int, count: int, loops: list[str]) -> tuple[pr.Step, ...]:
+        return tuple(self.step(depth, loops) for _ in range(self.random.randrange(1, count + 1)))
+
+    def step(self, depth: int, loops: list[str]) -> pr.Step:
+        scope = self.names()
+        target = self.random.choice(("v1", "v2", "v3"))
+        roll = self.random.random()
+        if depth > 0 and roll < 0.45:
+            return self.block(depth, loops, scope)
+        if roll < 0.6:
+            return pr.Assign(target, self.whole(scope, 2))
+        if roll < 0.75:
+            return self.fetch(target)
+        if roll < 0.92:
+            count = target if self.chance(0.4) else None
+            return pr.Run(self.change(), count)
+        if loops and roll < 0.97:
+            label = self.random.choice(loops) if self.chance(0.6) else None
+            return pr.Leave(label) if self.chance(0.5) else pr.Again(label)
+        if roll < 0.985:
+            return pr.Assert(ex.Is(self.condition(scope, 1), ex.Truth.FALSE, True), "holds")
+        return pr.If(((self.condition(scope, 1), (pr.Abort(ex.Literal("enough")),)),))
+
+    def fetch(self, target: str) -> pr.Step:
+        inner = self.scope(("x", "t0"))
+        both = Scope(inner.columns, self.names().variables)
+        if self.chance(0.5):
+            item = ex.Aggregate(self.random.choice((ex.Aggregation.MIN, ex.Aggregation.MAX, ex.Aggregation.COUNT)), ex.Name("a", "x"))
+            return pr.Fetch(qu.Select((qu.Item(item),), qu.TableSource("t0", "x"), self.condition(both, 1)), (target,))
+        where = ex.BinaryOperation(Binary.EQUAL, ex.Name("id", "x"), self.whole(self.names(), 0))
+        query = qu.Select((qu.Item(ex.Name("a", "x")),), qu.TableSource("t0", "x"), where)
+        return pr.Fetch(query, (target,), required=self.chance(0.1))
+
+    def block(self, depth: int, loops: list[str], scope: Scope) -> pr.Step:
+        roll = self.random.random()
+        if roll < 0.4:
+            branches = tuple(
+                (self.condition(scope, 1), self.steps(depth - 1, 2, loops)) for _ in range(self.random.choice((1, 1, 2)))
+            )
+            return pr.If(branches, self.steps(depth - 1, 2, loops) if self.chance(0.5) else ())
+        self.labels += 1
+        label = f"l{self.labels}"
+        body = self.steps(depth - 1, 3, [*loops, label])
+        if roll < 0.6:
+            return pr.ForEach((f"r{self.labels}",), self.rows_query(), (pr.Assign("v3", ex.Name("k", f"r{self.labels}")), *body), label)
+        if roll < 0.75:
+            return pr.ForRange(f"i{self.labels}", ex.Literal(1), ex.Literal(self.random.choice((0, 2, 3))), body, label)
+        if roll < 0.9 or depth < 3:
+            counter = f"w{self.labels}"
+            test = ex.BinaryOperation(Binary.LESS, ex.Call(ex.Function.COALESCE, (ex.Name(counter), ex.Literal(0))), ex.Literal(3))
+            step = pr.Assign(counter, ex.BinaryOperation(Binary.ADD, ex.Call(ex.Function.COALESCE, (ex.Name(counter), ex.Literal(0))), ex.Literal(1)))
+            return pr.While(test, (step, *body), label)
+        fetch = pr.FetchCursor("c", ("v1", "v2"), "found")
+        done = pr.If(((ex.Is(ex.Name("found"), ex.Truth.TRUE, True), (pr.Leave(label),)),))
+        loop = pr.While(ex.Literal(True), (fetch, done, *body), label)
+        return pr.If(((ex.Literal(True), (pr.OpenCursor("c"), loop, pr.CloseCursor("c"))),))
+
+
+class Jump(Exception):
+    def __init__(self, step: pr.Leave | pr.Again) -> None:
+        self.step = step
+
+
+class Ended(Exception):
+    def __init__(self, ending: Ending, values: tuple[Any, ...] = ()) -> None:
+        self.ending, self.values = ending, values
+
+
+class Interpreter:
+    """Runs one procedure on a real database."""
+
+    def __init__(self, real: Real, procedure: pr.Procedure) -> None:
+        self.real, self.procedure, self.text = real, procedure, Text(real.dialect)
+        self.variables: dict[str, Any] = {}
+        self.cursors: dict[str, Any] = {}
+        self.booleans = {"found"}
+
+    def run(self, arguments: tuple[Any, ...]) -> tuple[Ending, tuple[Any, ...]]:
+        for local, value in zip(self.procedure.parameters, arguments, strict=True):
+            self.variables[local.name] = value
+        try:
+            for local in self.procedure.locals:
+                self.variables[local.name] = None if local.default is None else self.value(local.default)
+            self.steps(self.procedure.body)
+        except Ended as ended:
+            return ended.ending, ended.values
+        return Ending.RETURNED, ()
+
+    def literal(self, value: Any, boolean: bool = False) -> ex.Expression:
+        if self.real.dialect is Dialect.SQLITE or (value is not None and self.real.dialect is Dialect.MYSQL):
+            return ex.Literal(value)
+        return ex.Cast(ex.Literal(value), sc.BOOLEAN if boolean else sc.BIGINT)
+
+    def bound(self, node: Any) -> Any:
+        """The node with variables replaced by their values."""
+        if isinstance(node, ex.Name):
+            if node.table is None and node.name in self.variables:
+                return self.literal(self.variables[node.name], node.name in self.booleans)
+            if node.table in self.variables:
+                return self.literal(self.variables[node.table][node.name])
+            if node.table is None and node.name.startswith("w"):
+                return self.literal(None)
+            return node
+        if isinstance(node, tuple):
+            return tuple(self.bound(part) for part in node)
+        if is_dataclass(node) and not isinstance(node, type):
+            return type(node)(**{part.name: self.bound(getattr(node, part.name)) for part in fields(node)})
+        return node
+
+    def value(self, expression: ex.Expression) -> Any:
+        return self.query(qu.Select((qu.Item(expression),)))[0][0]
+
+    def query(self, statement: st.Statement) -> list[tuple[Any, ...]]:
+        return self.real.execute(self.text.statement(self.bound(statement)))[0]
+
+    def holds(self, condition: ex.Expression) -> bool:
+        case = ex.Case(None, (ex.When(condition, ex.Literal(1)),), ex.Literal(0))
+        return bool(self.value(case))
+
+    def steps(self, steps: tuple[pr.Step, ...]) -> None:
+        for step in steps:
+            self.step(step)
+
+    def step(self, step: pr.Step) -> None:
+        match step:
+            case pr.Run():
+                _, count = self.real.execute(self.text.statement(self.bound(step.statement)))
+                if step.count is not None:
+                    self.variables[step.count] = count
+            case pr.Fetch():
+                rows = self.query(step.statement)
+                if not rows and step.required:
+                    raise Ended(Ending.ABORTED)
+                self.spread(step.into, rows[0] if rows else None)
+            case pr.Assign():
+                self.variables[step.variable] = self.value(step.value)
+            case pr.If():
+                for condition, body in step.branches:
+                    if self.holds(condition):
+                        return self.steps(body)
+                self.steps(step.otherwise)
+            case pr.ForEach():
+                assert not isinstance(step.rows, str)
+                for row in self.query(step.rows):
+                    self.variables[step.variables[0]] = dict(zip(("k", "r"), row, strict=True))
+                    if self.round(step.body, step.label):
+                        break
+            case pr.ForRange():
+                for number in range(self.value(step.first), self.value(step.last) + 1):
+                    self.variables[step.variable] = number
+                    if self.round(step.body, step.label):
+                        break
+            case pr.While():
+                while self.holds(step.condition):
+                    if self.round(step.body, step.label):
+                        break
+            case pr.Leave() | pr.Again():
+                raise Jump(step)
+            case pr.OpenCursor():
+                self.cursors[step.name] = iter(self.query(self.procedure.cursors[0].query))
+            case pr.FetchCursor():
+                row = next(self.cursors[step.name], None)
+                self.variables[step.found] = row is not None
+                if row is not None:
+                    self.spread(step.into, row)
+            case pr.CloseCursor():
+                self.cursors.pop(step.name)
+            case pr.Return():
+                raise Ended(Ending.RETURNED, tuple(self.value(value) for value in step.values))
+            case pr.Abort():
+                raise Ended(Ending.ABORTED)
+            case pr.Assert():
+                if not self.holds(step.condition):
+                    raise Ended(Ending.ASSERTION_FAILED)
+            case pr.FetchAll() | pr.CallProcedure():
+                raise AssertionError("the generator makes none")
+            case _:
+                assert_never(step)
+
+    def round(self, body: tuple[pr.Step, ...], label: str | None) -> bool:
+        """One round of a loop; whether it is over."""
+        try:
+            self.steps(body)
+        except Jump as jump:
+            if jump.step.label not in (None, label):
+                raise
+            return isinstance(jump.step, pr.Leave)
+        return False
+
+    def spread(self, into: tuple[str, ...], row: tuple[Any, ...] | None) -> None:
+        for place, variable in enumerate(into):
+            self.variables[variable] = None if row is None else row[place]
+
+
+def run_procedures(seed: int, real: Real, count: int, tally: Tally) -> None:
+    """Procedures one after the other on one schema, the tables compared after each."""
+    generator = Procedures(seed, real.dialect)
+    real.reset(generator.schema)
+    store = Store(generator.schema, real.dialect)
+    text = Text(real.dialect)
+    for _ in range(10):
+        insert = generator.insert()
+        from .agreement import compare
+
+        difference = compare(insert, store, real, text, Tally())
+        if difference is not None:
+            tally.differences.append(f"seed {seed}: {text.statement(insert)}\n    {difference}")
+            return
+    for _ in range(count):
+        procedure = generator.procedure()
+        arguments = (generator.random.randrange(10), generator.random.choice((None, 1, 5)))
+        difference = compare_procedure(procedure, arguments, store, real, tally)
+        if difference is None:
+            difference = state_difference(store, real) or None
+        if difference is not None:
+            tally.differences.append(f"seed {seed}: {procedure} {arguments}\n    {difference}")
+            return
+
+
+def compare_procedure(procedure: pr.Procedure, arguments: tuple[Any, ...], store: Store, real: Real, tally: Tally) -> str | None:
+    program = pr.Program(store.schema, (procedure,))
+    before = store.copy()
+    ours: Any
+    try:
+        outcome = store.call(program, "p", arguments)
+        ours = (outcome.ending, tuple(shown(value) for value in outcome.values))
+    except OutsideFragment as refusal:
+        tally.refused[refusal.what.split("'")[0][:60]] += 1
+        return None
+    except ExecutionError as error:
+        ours = error
+    expected: Any
+    try:
+        ending, values = Interpreter(real, procedure).run(arguments)
+        expected = (ending, tuple(shown(value) for value in values))
+        real.end(keep=ending is Ending.RETURNED)
+    except Failed as failure:
+        expected = failure
+        real.end(keep=False)
+    if isinstance(ours, ExecutionError) and isinstance(expected, Failed):
+        if ours.kind != expected.kind and not {ours.kind, expected.kind} <= CONSTRAINTS:
+            return f"error kinds: {ours.kind} ({ours}), real {expected.kind} ({expected.reason})"
+    elif isinstance(ours, ExecutionError) or isinstance(expected, Failed):
+        kind = ours.kind if isinstance(ours, ExecutionError) else expected.kind
+        if kind in COMPUTING:
+            tally.left_open["an error on rows or branches that a plan need not look at"] += 1
+            store.tables = before.tables
+            if not isinstance(expected, Failed) and expected[0] is Ending.RETURNED:
+                raise StopIteration
+            return None
+        return f"store {ours!r}, real {expected!r}"
+    elif ours != expected:
+        return f"store {ours}, real {expected}"
+    tally.procedures += 1
+    return None
