@@ -351,7 +351,10 @@ def test_tpcc_draws_as_the_standard_says() -> None:
     lines = [(order, number) for order in orders for number in range(1, order["ol_cnt"] + 1)]
     assert 0.007 < sum(order[f"item{order['ol_cnt']}"] > 100_000 for order in orders) / len(orders) < 0.013
     assert 0.008 < sum(order[f"supply{k}"] != order["w_id"] for order, k in lines) / len(lines) < 0.012
-    assert all((order["all_local"] == 0) == any(order[f"supply{k}"] not in (0, order["w_id"]) for k in range(1, 16)) for order in orders)
+    assert all(
+        (order["all_local"] == 0) == any(order[f"supply{k}"] not in (0, order["w_id"]) for k in range(1, 16))
+        for order in orders
+    )
     assert {order["ol_cnt"] for order in orders} == set(range(5, 16))
     payments = [parts["payment"].arguments(random, scale) for _ in range(20_000)]
     assert 0.13 < sum(one["c_w_id"] != one["w_id"] for one in payments) / len(payments) < 0.17
@@ -363,9 +366,21 @@ def test_tpcc_draws_as_the_standard_says() -> None:
 
 def test_tpcc_takes_the_customer_in_the_middle_of_his_namesakes() -> None:
     application, real = started("tpcc")
-    real.send("UPDATE customer SET c_last = 'X', c_first = 'first ' || c_id WHERE c_w_id = 1 AND c_d_id = 1 AND c_id <= 4")
+    real.send(
+        "UPDATE customer SET c_last = 'X', c_first = 'first ' || c_id WHERE c_w_id = 1 AND c_d_id = 1 AND c_id <= 4"
+    )
     payment = next(part for part in application.parts if part.name == "payment")
-    base = {"w_id": 1, "d_id": 1, "c_w_id": 1, "c_d_id": 1, "by_name": 1, "c_id": 0, "c_last": "X", "amount": 100, "now": 0}
+    base = {
+        "w_id": 1,
+        "d_id": 1,
+        "c_w_id": 1,
+        "c_d_id": 1,
+        "by_name": 1,
+        "c_id": 0,
+        "c_last": "X",
+        "amount": 100,
+        "now": 0,
+    }
     real.call(payment, {**base, "h_id": 10_000})
     # Of four the second.
     assert real.send("SELECT h_c_id FROM history WHERE h_id = 10000").rows[0][0] == 2

@@ -5,6 +5,7 @@ have them: no lock is asked for, so a weak level can show what it allows. The tw
 ``tpcc_conditions``, what clauses 2.1.6, 4.3.2 and 4.3.3 say about numbers, names and first rows in ``tpcc_data``. What differs:
 
 * Amounts are whole cents, rates (taxes and discounts) ten-thousandths, times milliseconds: integers, exact everywhere.
+  Rates are wide, as what they are multiplied with does not fit into 32 bits.
 * A history row has an id; the standard's has no key, and not every reading can tell apart two rows that are equal.
 * The items of an order are 15 triples of parameters, as the language has no lists. Those after ``ol_cnt`` are not looked at.
 * A delivery is one transaction for all districts of a warehouse and is not deferred; terminals and think times are left out.
@@ -29,7 +30,7 @@ CREATE TABLE warehouse (
     w_city VARCHAR(20) NOT NULL,
     w_state VARCHAR(2) NOT NULL,
     w_zip VARCHAR(9) NOT NULL,
-    w_tax INTEGER NOT NULL,
+    w_tax BIGINT NOT NULL,
     w_ytd BIGINT NOT NULL
 );
 CREATE TABLE district (
@@ -41,7 +42,7 @@ CREATE TABLE district (
     d_city VARCHAR(20) NOT NULL,
     d_state VARCHAR(2) NOT NULL,
     d_zip VARCHAR(9) NOT NULL,
-    d_tax INTEGER NOT NULL,
+    d_tax BIGINT NOT NULL,
     d_ytd BIGINT NOT NULL,
     d_next_o_id INTEGER NOT NULL,
     PRIMARY KEY (d_w_id, d_id)
@@ -62,7 +63,7 @@ CREATE TABLE customer (
     c_since BIGINT NOT NULL,
     c_credit VARCHAR(2) NOT NULL,
     c_credit_lim BIGINT NOT NULL,
-    c_discount INTEGER NOT NULL,
+    c_discount BIGINT NOT NULL,
     c_balance BIGINT NOT NULL,
     c_ytd_payment BIGINT NOT NULL,
     c_payment_cnt INTEGER NOT NULL,
