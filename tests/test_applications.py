@@ -6,10 +6,12 @@ transaction must end in the same way, and all must leave the same rows.
 
 from __future__ import annotations
 
+import doctest
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from random import Random
 from typing import Any
 from urllib.parse import urlsplit
@@ -42,6 +44,7 @@ SMALL: dict[str, dict[str, int]] = {
     "shopping-cart": {"carts": 4, "items": 6, "stock": 12},
 }
 TRANSACTIONS = 400
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "applications.md"
 
 every_application = pytest.mark.parametrize("name", list(APPLICATIONS))
 
@@ -152,9 +155,7 @@ def test_every_transaction_compiles_and_takes_the_arguments_that_are_drawn(name:
     assert len(set(names)) == len(names)
     for part in application.parts:
         given = part.arguments(Random(1), application.scale)
-        assert list(given) == [local.name for local in part.transaction.procedure.parameters] or given.keys() == {
-            local.name for local in part.transaction.procedure.parameters
-        }
+        assert given.keys() == {local.name for local in part.transaction.procedure.parameters}
         assert given == part.arguments(Random(1), application.scale)
 
 
@@ -425,3 +426,16 @@ def test_a_name_that_is_nearly_right_is_told() -> None:
 def test_the_table_of_applications_needs_no_parser() -> None:
     code = "import isolde.workloads, isolde.workloads.applications, sys; assert 'sqlglot' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_examples_of_the_page_are_right() -> None:
+    assert doctest.testfile(str(PAGE), module_relative=False).failed == 0
+
+
+@every_application
+def test_the_page_has_the_mix_and_the_sizes(name: str) -> None:
+    application = application_named(name)
+    row = next(line for line in PAGE.read_text("utf-8").splitlines() if line.startswith(f"| `{name}`"))
+    _, _, mix, _, sizes, _ = row.split("|")
+    assert mix.strip() == ", ".join(f"{part.name} {part.weight}" for part in application.parts)
+    assert all(f"{size} {number}" in sizes for size, number in application.scale.items())
