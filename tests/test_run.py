@@ -19,6 +19,7 @@ import pytest
 from isolde.formats import decode, merged, read
 from isolde.history import Append, CompareAndSet, History, Status, Write
 from isolde.workloads import WORKLOADS, Settings, workload_named
+from isolde.workloads.applications import APPLICATIONS
 
 ISOLDE = [sys.executable, "-c", "from isolde.cli import main; main()"]
 
@@ -249,6 +250,9 @@ def test_workloads_are_listed(tmp_path: Path) -> None:
     rows = json.loads(isolde("workloads", "--json", cwd=tmp_path).stdout)["workloads"]
     assert [row["name"] for row in rows] == [entry.name for entry in WORKLOADS]
     assert all(row["name"] in text for row in rows)
+    applications = json.loads(isolde("workloads", "--json", cwd=tmp_path).stdout)["applications"]
+    assert [row["name"] for row in applications] == list(APPLICATIONS)
+    assert all(row["name"] in text and row["source"] for row in applications)
     assert workload_named("mini") in WORKLOADS
 
 

@@ -10,6 +10,7 @@ import click
 from isolde.databases import adapters
 from isolde.levels import ANOMALIES, IMPLICATIONS, LEVELS
 from isolde.workloads import WORKLOADS
+from isolde.workloads.applications import APPLICATIONS
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> str:
@@ -84,9 +85,13 @@ def workloads(as_json: bool) -> int:
             }
             for entry in WORKLOADS
         ]
-        click.echo(json.dumps({"workloads": rows}, ensure_ascii=False))
+        applications = [
+            {"name": entry.name, "meaning": entry.meaning, "source": entry.source} for entry in APPLICATIONS.values()
+        ]
+        click.echo(json.dumps({"workloads": rows, "applications": applications}, ensure_ascii=False))
         return 0
     body = [(entry.name, entry.kind.value, entry.meaning, entry.source) for entry in WORKLOADS]
+    body += [(entry.name, "tables", entry.meaning, entry.source) for entry in APPLICATIONS.values()]
     click.echo(_table([("WORKLOAD", "OF", "MEANING", "SOURCE"), *body]))
     return 0
 

@@ -127,7 +127,8 @@ class Frame:
         if name.name not in names:
             raise ExecutionError("name", f"row {row} has no column {name.name}", str(name.place or ""))
         place = names.index(name.name)
-        return Code(f"v_{row}[{place}]", type_.columns[place][1])
+        # A variable that no row was found for is null, and so are its columns.
+        return Code(f"(None if v_{row} is None else v_{row}[{place}])", type_.columns[place][1])
 
     def parameter(self, name: str) -> Code:
         crossed: list[Frame] = []

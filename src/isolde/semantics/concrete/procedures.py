@@ -183,7 +183,7 @@ class ProcedureCompiler:
                     writer.line(f"raise {self.compiler.namespace.ref(AbortSignal)}('no row')")
                     writer.indent -= 1
                 writer.line("row = rows[0] if rows else None")
-                self._spread(step.into, columns, "row", frame, writer)
+                self._spread(step.into, columns, "row", frame, writer, step.row)
             case FetchAll():
                 columns = self._rows(step.statement, frame, writer)
                 self._grow(step.into, rows_of(columns))
@@ -231,9 +231,15 @@ class ProcedureCompiler:
         writer.line(f"rows = {rows}" if isinstance(statement, Select) else f"rows = {rows}[1]")
         return columns
 
-    def _spread(self, into: tuple[str, ...], columns: Columns, row: str, frame: Frame, writer: Writer) -> None:
-        """A row into variables: each its column, or the whole row into one."""
+    def _spread(
+        self, into: tuple[str, ...], columns: Columns, row: str, frame: Frame, writer: Writer, whole: bool = False
+    ) -> None:
+        """A row into variables: each its column, or the ``whole`` row into one."""
         del frame
+        if whole:
+            self._grow(into[0], row_of(columns))
+            writer.line(f"v_{into[0]} = {row}")
+            return
         if len(into) == 1 and len(columns) != 1:
             self._grow(into[0], row_of(columns))
             writer.line(f"v_{into[0]} = (None,) * {len(columns)} if {row} is None else {row}")
@@ -270,7 +276,7 @@ class ProcedureCompiler:
                     columns, rows = self._rows(step.rows, frame, writer), "rows"
                 writer.open(f"for {row} in {rows}:")
                 writer.line("S.step()")
-                self._spread(step.variables, columns, row, frame, writer)
+                self._spread(step.variables, columns, row, frame, writer, step.row)
             case ForRange():
                 first = self._whole(frame, step.first)
                 last = self._whole(frame, step.last)
