@@ -172,6 +172,7 @@ class _SloppyStore:
         self.sloppiness = sloppiness
         self.past: list[Store] = [{key: initial.get(key) for key in keys}]
         lists = any(isinstance(op, Append) for program in programs for op in program)
+        lists |= any(isinstance(value, tuple) for value in initial.values())
         unheard_of: Value = (999,) if lists else 999
         self.in_sight: dict[Key, list[Value]] = {key: [None, initial.get(key), unheard_of] for key in keys}
         for op in (op for program in programs for op in program):

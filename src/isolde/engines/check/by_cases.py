@@ -42,7 +42,7 @@ def _anomaly(cases: list[Case]) -> Anomaly:
     also = dict.fromkeys(p for anomaly in found for p in anomaly.also_needed if p not in positions)
     transactions = dict.fromkeys(t for anomaly in found for t in anomaly.transactions)
     text = "Whoever appended what several did, something forbidden is left: " + "; ".join(
-        f"if {case.supposition.sentence}, a {name}" for case, name in zip(cases, names, strict=True)
+        f"if {case.supposition.sentence}, {name}" for case, name in zip(cases, names, strict=True)
     )
     return Anomaly(
         common_name(names) if cyclic else names[0],

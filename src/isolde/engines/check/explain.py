@@ -96,8 +96,8 @@ class Explainer:
                 )
                 return self.build("g0", (writer,), (), text)
             case ToldTwice(key, writer, write):
-                of = "the initial value" if writer is None else f"{self.written(write)} of {self.name(writer)}"
-                text = f"The versions lines put {of} of {render_value(json.loads(key))} behind itself."
+                of = f"the initial value of {render_value(json.loads(key))}" if write is None else self.written(write)
+                text = f"The versions lines name {of} more often than it was written."
                 return self.build("g0", () if writer is None else (writer,), (), text)
             case _:
                 assert_never(self.violation)

@@ -8,7 +8,7 @@ from isolde.engines.check.recheck_cases import Cases
 from isolde.engines.check.recheck_edges import edge_shown, forbidden
 from isolde.engines.check.recheck_lists import as_registers, has_lists, unexplained_list
 from isolde.engines.check.recheck_weak import WEAK, Sight
-from isolde.engines.check.shared_elements import alternatives, with_own_names
+from isolde.engines.check.shared_elements import alternatives, with_own_names, without_shared
 from isolde.engines.check.sources import (
     Sources,
     counted_ones,
@@ -38,8 +38,8 @@ def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted:
     if has_lists(history):
         if not anomaly.cycle and not anomaly.cases:
             return unexplained_list(history, anomaly)
-        history = with_own_names(history, judge_aborted=judge_aborted)
         reads_bind = level is not Level.READ_UNCOMMITTED
+        history = with_own_names(history, judge_aborted=judge_aborted) if reads_bind else without_shared(history)
         history = as_registers(history, reads_bind=reads_bind, judge_aborted=judge_aborted)
     counted = counted_ones(history, judge_aborted=judge_aborted)
     if level is Level.READ_UNCOMMITTED:

@@ -155,10 +155,10 @@ def _inexplicable(history: History, reader: Transaction, key: Key) -> bool:
 
 
 def _disagrees(history: History, reader: Transaction, key: Key) -> bool:
-    """Whether some list and one that somebody else read are not the one a beginning of the other."""
+    """Whether some list and another one that was read are not the one a beginning of the other."""
     mine = [list(map(token, shown)) for shown in _outside_of(reader, key)]
     for other in history.transactions:
-        for shown in _outside_of(other, key) if other.id != reader.id else []:
+        for shown in _outside_of(other, key):
             theirs = list(map(token, shown))
             if any(a[: len(b)] != b[: len(a)] for a in mine for b in [theirs]):
                 return True

@@ -10,7 +10,7 @@ effect appended it. There the choice is whether a transaction of unknown outcome
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from isolde.engines.check.naming import txn_name
@@ -159,6 +159,18 @@ def with_own_names(history: History, *, judge_aborted: bool) -> History:
     return _renamed(history, names) if names else history
 
 
+def without_shared(history: History) -> History:
+    """The history as read uncommitted takes it: shared elements, by names of their own, are in no list."""
+    times = _times_appended(history)
+    names = {
+        (t.id, index): f"{_name(history, op.element, t.id)} #{index}"
+        for t in history.transactions
+        for index, op in enumerate(t.ops)
+        if isinstance(op, Append) and times.get((op.key, token(op.element)), 0) > (t.status is not Status.ABORTED)
+    }
+    return _renamed(history, names, forgotten={element for element, count in times.items() if count > 1})
+
+
 def _told_apart(history: History, place: Place, appender: TxnId, index: int) -> History:
     """The history in which that append, and what was seen of it, has an element of its own."""
     return _renamed(history, {(appender, index): _name(history, place.element, appender)}, place)
@@ -172,8 +184,14 @@ def _name(history: History, element: Scalar, appender: TxnId) -> str:
     return name
 
 
-def _renamed(history: History, names: dict[tuple[TxnId, int], str], place: Place | None = None) -> History:
-    """The history with these appends renamed, where they were made and, of the one that ``place`` is about, where it was seen."""
+def _renamed(
+    history: History,
+    names: dict[tuple[TxnId, int], str],
+    place: Place | None = None,
+    forgotten: Collection[tuple[Key, Hashable]] = (),
+) -> History:
+    """The history with these appends renamed, where they were made and, of the one that ``place`` is about, where it was seen.
+    What is ``forgotten`` is in no list of another reader."""
 
     def changed(t: Transaction) -> Transaction:
         ops = [
@@ -182,7 +200,7 @@ def _renamed(history: History, names: dict[tuple[TxnId, int], str], place: Place
         ]
         renamed = replace(t, ops=tuple(ops))
         for at, op, others in _reads(t):
-            shown = list(others)
+            shown = [element for element in others if (op.key, token(element)) not in forgotten]
             if place is not None and op.key == place.key:
                 end = len(place.before)
                 if tuple(map(token, shown[: end + 1])) == (*place.before, token(place.element)):

@@ -56,10 +56,15 @@ class Sources:
         return sources
 
     def may_count(self, t: Transaction, unexplainable_too: bool = False) -> bool:
-        """One of unknown outcome that saw something inexplicable itself took no effect."""
+        """One of unknown outcome that saw something inexplicable itself took no effect, unless somebody certainly saw it."""
         if t.status is not Status.UNKNOWN:
             return t.status is Status.COMMITTED
-        return unexplainable_too or self.level is Level.READ_UNCOMMITTED or not self.inexplicable(t)
+        return (
+            t.id in self.counted
+            or unexplainable_too
+            or self.level is Level.READ_UNCOMMITTED
+            or not self.inexplicable(t)
+        )
 
     def inexplicable(self, t: Transaction) -> bool:
         changed = self.level not in _CHANGING_READS and some_read_changed(self.history, t)
