@@ -56,6 +56,7 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
 @click.command()
 @click.argument("url", required=False, metavar="[DATABASE-URL]")
 @click.option("--start", "kind", type=click.Choice(KINDS), help="Start a private throw-away server of this kind.")
+@click.option("--setting", multiple=True, metavar="NAME=VALUE", help="With --start: a setting of the server's own.")
 @click.option("--driver", metavar="MODULE", help="Any SQL database, by the Python module of its PEP 249 driver.")
 @click.option(
     "--connect", metavar="TEXT", help="What the driver's connect() takes: a text, or a JSON object of arguments."
@@ -105,6 +106,7 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
 def run(
     url: str | None,
     kind: str | None,
+    setting: tuple[str, ...],
     driver: str | None,
     connect: str | None,
     begin: tuple[str, ...],
@@ -129,7 +131,7 @@ def run(
     """
     faults = _faults(nemesis)
     with ExitStack() as stack:
-        target = opened(Wanted(url, kind, driver, connect, begin, setup, isolation, faults), stack)
+        target = opened(Wanted(url, kind, driver, connect, begin, setup, isolation, faults, setting), stack)
         return _run(target, faults, as_json, **options)
 
 
@@ -196,10 +198,9 @@ def _run(
         history = finish(directory)
         lost = _what_was_lost(job, history) if faults and not outcome.interrupted else ()
     finally:
-        if not keep:
-            _drop(database, table)
+        left = "" if keep else _drop(database, table)
     if outcome.interrupted:
-        click.echo(f"isolde: interrupted; what was recorded is in {history}", err=True)
+        click.echo(f"isolde: interrupted; what was recorded is in {history}{left}", err=True)
         return Exit.INTERRUPTED
     begun = time.monotonic()
     columns = read(str(history))
@@ -228,7 +229,9 @@ def _run(
         click.echo(render_run(facts))
         click.echo(render_report(str(history), report, _named(columns, report), paint))
     if outcome.failure is not None:
-        raise OutsideError(f"the run ended early: {outcome.failure}")
+        raise OutsideError(f"the run ended early: {outcome.failure}{left}")
+    if left:
+        click.echo(f"isolde: {left.removeprefix('; ')}", err=True)
     if lost:
         return Exit.VIOLATED
     verdicts = {finding.verdict for finding in report.findings}
@@ -305,12 +308,13 @@ def _meta(database: Database, url: str, offer: Offer, settings: Settings, sessio
     }
 
 
-def _drop(database: Database, table: Table) -> None:
-    """Removes the table; a database that is gone keeps it, and that is said."""
+def _drop(database: Database, table: Table) -> str:
+    """Removes the table; a database that is gone keeps it, and what is given says so."""
     try:
         database.drop(table)
     except IsoldeError as error:
-        click.echo(f"isolde: the table {table.name} could not be dropped: {error}", err=True)
+        return f"; the table {table.name} could not be dropped: {error}"
+    return ""
 
 
 def _named(columns: Columns, report: Report) -> dict[TxnId, Transaction]:
