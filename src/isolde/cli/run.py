@@ -34,6 +34,7 @@ from isolde.engines.record import (
     Watcher,
     final_state,
     finish,
+    keyvalue_job,
     lost_writes,
 )
 from isolde.errors import IsoldeError, OutsideError, UsageError
@@ -179,14 +180,16 @@ def _run(
         transactions = _TRANSACTIONS_MAX if until_violation else _TRANSACTIONS
     directory = Path(output) if output else _new_directory(adapter, offer)
     table = Table(f"isolde_{secrets.token_hex(6)}", row.kind, keys)
-    job = Job(
-        database=database,
-        table=table,
-        offer=offer,
-        settings=settings,
-        sessions=sessions,
-        directory=directory,
-        meta=_meta(database, target.url, offer, settings, sessions),
+    job = replace(
+        keyvalue_job(
+            database,
+            table,
+            offer,
+            settings,
+            sessions=sessions,
+            directory=directory,
+            meta=_meta(database, target.url, offer, settings, sessions),
+        ),
         transactions=transactions,
         seconds=seconds,
         timeout_s=timeout,
@@ -257,7 +260,7 @@ def _record(
 
     watcher = Watcher(line.show, _FIRST_ROUND if until_violation else None, violated)
     nodes = target.server.nodes if target.server is not None else ()
-    nemesis = Nemesis(nodes, target.wires, faults, job.settings.seed) if faults else None
+    nemesis = Nemesis(nodes, target.wires, faults, job.seed) if faults else None
     try:
         outcome = Run(job, watcher).wait()
     finally:

@@ -24,13 +24,14 @@ class Run:
 class Fetch:
     """The first row of a query, or of a change that returns rows, into variables: all null if there is none.
 
-    One variable and several columns: the variable is a row, whose columns are ``variable.column``. ``required`` aborts the
-    transaction where there is no row.
+    One variable and several columns, or ``row``: the variable is a row, whose columns are ``variable.column``; without a row it
+    is null. ``required`` aborts the transaction where there is no row.
     """
 
     statement: Statement
     into: tuple[str, ...]
     required: bool = False
+    row: bool = False
     place: Place | None = field(default=None, compare=False)
 
 
@@ -63,13 +64,14 @@ class If:
 class ForEach:
     """The body for each row. ``rows`` is a query, read whole before the first round, or a variable that holds rows.
 
-    One variable and several columns: the variable is a row.
+    One variable and several columns, or ``row``: the variable is a row.
     """
 
     variables: tuple[str, ...]
     rows: Statement | str
     body: tuple[Step, ...]
     label: str | None = None
+    row: bool = False
     place: Place | None = field(default=None, compare=False)
 
 

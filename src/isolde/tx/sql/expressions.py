@@ -1,0 +1,382 @@
+"""Expressions: from sqlglot's nodes to ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, cast
+
+from sqlglot import exp
+
+from isolde.tx.dialects import Dialect
+from isolde.tx.expressions import (
+    Aggregate,
+    Aggregation,
+    Between,
+    Binary,
+    BinaryOperation,
+    Call,
+    Case,
+    Cast,
+    Exists,
+    Expression,
+    Function,
+    InList,
+    InQuery,
+    Is,
+    Literal,
+    Name,
+    Parameter,
+    ScalarQuery,
+    Truth,
+    Unary,
+    UnaryOperation,
+    When,
+)
+from isolde.tx.sql import queries
+from isolde.tx.sql.text import Kind
+from isolde.tx.sql.trees import Reading
+from isolde.tx.sql.types import column_type
+
+_BINARY: dict[type[exp.Expr], Binary] = {
+    exp.Add: Binary.ADD,
+    exp.Sub: Binary.SUBTRACT,
+    exp.Mul: Binary.MULTIPLY,
+    exp.Div: Binary.DIVIDE,
+    exp.IntDiv: Binary.INTEGER_DIVIDE,
+    exp.Mod: Binary.MODULO,
+    exp.DPipe: Binary.CONCATENATE,
+    exp.EQ: Binary.EQUAL,
+    exp.NEQ: Binary.NOT_EQUAL,
+    exp.LT: Binary.LESS,
+    exp.LTE: Binary.LESS_EQUAL,
+    exp.GT: Binary.GREATER,
+    exp.GTE: Binary.GREATER_EQUAL,
+    exp.NullSafeEQ: Binary.SAME,
+    exp.And: Binary.AND,
+    exp.Or: Binary.OR,
+    exp.Xor: Binary.XOR,
+    exp.BitwiseAnd: Binary.BIT_AND,
+    exp.BitwiseOr: Binary.BIT_OR,
+    exp.BitwiseXor: Binary.BIT_XOR,
+    exp.BitwiseLeftShift: Binary.SHIFT_LEFT,
+    exp.BitwiseRightShift: Binary.SHIFT_RIGHT,
+}
+
+# What else sqlglot notes on these nodes is about other dialects' meaning of the same text.
+_NOTES = ("safe", "typed", "big_int", "coalesce", "ignore_nulls", "_type", "requires_string")
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.Like)
+_PREDICATES = (*_COMPARISONS, exp.In, exp.Between)
+
+_AGGREGATES: dict[type[exp.Expr], Aggregation] = {
+    exp.Count: Aggregation.COUNT,
+    exp.Sum: Aggregation.SUM,
+    exp.Min: Aggregation.MIN,
+    exp.Max: Aggregation.MAX,
+    exp.Avg: Aggregation.AVG,
+}
+
+# The function, and sqlglot's arguments in our order; a trailing "?" may be absent, "*" is a list.
+_FUNCTIONS: dict[type[exp.Expr], tuple[Function, tuple[str, ...]]] = {
+    exp.Abs: (Function.ABS, ("this",)),
+    exp.Ceil: (Function.CEILING, ("this",)),
+    exp.Length: (Function.CHARACTER_LENGTH, ("this",)),
+    exp.Coalesce: (Function.COALESCE, ("this", "expressions*")),
+    exp.Concat: (Function.CONCAT, ("expressions*",)),
+    exp.CurrentTimestamp: (Function.NOW, ()),
+    exp.Floor: (Function.FLOOR, ("this",)),
+    exp.Greatest: (Function.GREATEST, ("this", "expressions*")),
+    exp.If: (Function.IF, ("this", "true", "false")),
+    exp.Least: (Function.LEAST, ("this", "expressions*")),
+    exp.Lower: (Function.LOWER, ("this",)),
+    exp.Nullif: (Function.NULLIF, ("this", "expression")),
+    exp.Round: (Function.ROUND, ("this", "decimals?")),
+    exp.Sign: (Function.SIGN, ("this",)),
+    exp.Substring: (Function.SUBSTRING, ("this", "start", "length?")),
+    exp.Trim: (Function.TRIM, ("this",)),
+    exp.Upper: (Function.UPPER, ("this",)),
+}
+
+
+def expression(node: Any, reading: Reading) -> Expression:
+    """The expression that ``node`` says; everything else is refused by name, with its place."""
+    kind = type(node)
+    if reader := _READERS.get(kind):
+        return reader(node, reading)
+    if operator := _BINARY.get(kind):
+        return _binary(node, operator, reading)
+    if kind in _AGGREGATES:
+        return _aggregate(node, _AGGREGATES[kind], reading)
+    if kind in _FUNCTIONS:
+        return _call(node, reading)
+    if not isinstance(node, exp.Expr):
+        raise reading.prepared.text.malformed(0, "an expression without an operand", "an expression")
+    reading.outside(node)
+
+
+def _binary(node: exp.Expr, operator: Binary, reading: Reading) -> Expression:
+    reading.only(node, "this", "expression", *_NOTES)
+    for side in (node.args.get("this"), node.args.get("expression")):
+        if side is None:
+            raise reading.malformed(node, f"'{operator}' without an operand", "an expression")
+    _grouped(node, reading)
+    if operator is Binary.CONCATENATE and reading.dialect is Dialect.MYSQL:
+        raise reading.refuse(node, "'||' for strings", "use CONCAT; '||' is OR in MySQL")
+    left, right = expression(node.this, reading), expression(node.expression, reading)
+    return BinaryOperation(operator, left, right, reading.place(node))
+
+
+def _grouped(node: exp.Expr, reading: Reading) -> None:
+    """Refuses a predicate inside of a predicate without parentheses, where dialects group differently and sqlglot does not."""
+    if isinstance(node, _PREDICATES):
+        for child in (node.args.get("this"), node.args.get("expression")):
+            inner = child.this if isinstance(child, exp.Not) else child
+            if isinstance(inner, _PREDICATES):
+                raise reading.refuse(
+                    inner, "a comparison inside of a comparison without parentheses", "write parentheses"
+                )
+
+
+def _paren(node: exp.Expr, reading: Reading) -> Expression:
+    reading.only(node, "this")
+    return expression(node.this, reading)
+
+
+def _literal(node: exp.Expr, reading: Reading) -> Literal:
+    reading.only(node, "this", "is_string")
+    place = reading.place(node)
+    if node.is_string:
+        token = reading.prepared.strings.get(reading.start(node))
+        return Literal(token.value if token else str(node.this), place)
+    return Literal(_number(str(node.this), node, reading), place)
+
+
+def _number(text: str, node: exp.Expr, reading: Reading) -> int | Decimal | float:
+    if re.fullmatch(r"\d+", text):
+        if len(text) > 1000:
+            raise reading.refuse(node, "a number of more than 1000 digits")
+        return int(text)
+    if re.fullmatch(r"\d*\.\d*|\d+", text) and text != ".":
+        return Decimal(text)
+    if re.fullmatch(r"(\d+\.?\d*|\.\d+)[eE][+-]?\d{1,3}", text):
+        # PostgreSQL's 1e3 is exact, the others' is not.
+        return Decimal(text) if reading.dialect is Dialect.POSTGRESQL else float(text)
+    raise reading.malformed(node, f"'{text}'", "a number")
+
+
+def _boolean(node: exp.Expr, reading: Reading) -> Literal:
+    reading.only(node, "this")
+    return Literal(bool(node.this), reading.place(node))
+
+
+def _null(node: exp.Expr, reading: Reading) -> Literal:
+    reading.only(node)
+    return Literal(None, reading.place(node))
+
+
+def _column(node: exp.Expr, reading: Reading) -> Expression:
+    reading.only(node, "this", "table", "join_mark")
+    identifier = node.this
+    if isinstance(identifier, exp.Star):
+        raise reading.malformed(node, "'*'", "a column")
+    if not isinstance(identifier, exp.Identifier):
+        reading.outside(identifier)
+    if not identifier.args.get("quoted") and str(identifier.this).upper() in {"DEFAULT", "BINARY", "UNKNOWN"}:
+        raise reading.refuse(node, f"the word {str(identifier.this).upper()} here")
+    name = reading.name(identifier)
+    table = reading.name(node.args["table"]) if node.args.get("table") else None
+    return Name(name, table or reading.merged[-1].get(name), reading.place(node))
+
+
+def _parameter(node: exp.Expr, reading: Reading) -> Expression:
+    token, name = reading.mark(cast(exp.Placeholder, node))
+    place = reading.prepared.text.place(token.start)
+    return Literal(token.value, place) if token.kind is Kind.STRING else Parameter(name, place)
+
+
+def _negation(node: exp.Expr, reading: Reading) -> Expression:
+    reading.only(node, "this")
+    inner = node.this
+    place = reading.place(node)
+    if isinstance(inner, exp.Literal) and not inner.is_string:
+        value = _number(str(inner.this), inner, reading)
+        if value != 0 or isinstance(value, int):
+            return Literal(-value, place)
+    return UnaryOperation(Unary.NEGATE, expression(inner, reading), place)
+
+
+def _bit_not(node: exp.Expr, reading: Reading) -> Expression:
+    reading.only(node, "this")
+    return UnaryOperation(Unary.BIT_NOT, expression(node.this, reading), reading.place(node))
+
+
+def _not(node: exp.Expr, reading: Reading) -> Expression:
+    reading.only(node, "this")
+    place = reading.place(node)
+    inner = expression(node.this, reading)
+    if isinstance(node.this, exp.In | exp.Between | exp.Exists | exp.Is) and not getattr(inner, "negated", True):
+        match inner:
+            case InList(operand, items):
+                return InList(operand, items, True, place)
+            case InQuery(operand, query):
+                return InQuery(operand, query, True, place)
+            case Between(operand, low, high):
+                return Between(operand, low, high, True, place)
+            case Exists(query):
+                return Exists(query, True, place)
+            case Is(operand, truth):
+                return Is(operand, truth, True, place)
+    return UnaryOperation(Unary.NOT, inner, place)
+
+
+def _is(node: exp.Expr, reading: Reading) -> Expression:
+    reading.only(node, "this", "expression", "negate")
+    _grouped(node, reading)
+    asked = node.expression
+    negated = bool(node.args.get("negate"))
+    if isinstance(asked, exp.Null):
+        truth = Truth.NULL
+    elif isinstance(asked, exp.Boolean):
+        truth = Truth.TRUE if asked.this else Truth.FALSE
+    else:
+        raise reading.malformed(asked, "IS and an expression", "NULL, TRUE or FALSE after IS")
+    return Is(expression(node.this, reading), truth, negated, reading.place(node))
+
+
+def _different(node: exp.Expr, reading: Reading) -> Expression:
+    same = _binary(node, Binary.SAME, reading)
+    return UnaryOperation(Unary.NOT, same, reading.place(node))
+
+
+def _like(node: exp.Expr, reading: Reading) -> Expression:
+    reading.only(node, "this", "expression", "negate")
+    _grouped(node, reading)
+    place = reading.place(node)
+    like = BinaryOperation(Binary.LIKE, expression(node.this, reading), expression(node.expression, reading), place)
+    return UnaryOperation(Unary.NOT, like, place) if node.args.get("negate") else like
+
+
+def _between(node: exp.Expr, reading: Reading) -> Expression:
+    reading.only(node, "this", "low", "high")
+    _grouped(node, reading)
+    low, high = expression(node.args.get("low"), reading), expression(node.args.get("high"), reading)
+    return Between(expression(node.this, reading), low, high, False, reading.place(node))
+
+
+def _in(node: exp.Expr, reading: Reading) -> Expression:
+    reading.only(node, "this", "expressions", "query")
+    _grouped(node, reading)
+    place = reading.place(node)
+    operand = expression(node.this, reading)
+    if query := node.args.get("query"):
+        return InQuery(operand, queries.subquery(query, reading), False, place)
+    if not node.expressions and reading.dialect is not Dialect.SQLITE:
+        raise reading.malformed(node, "an empty list after IN", "a value")
+    return InList(operand, tuple(expression(item, reading) for item in node.expressions), False, place)
+
+
+def _exists(node: exp.Expr, reading: Reading) -> Expression:
+    reading.only(node, "this")
+    return Exists(queries.subquery(node.this, reading), False, reading.place(node))
+
+
+def _scalar(node: exp.Expr, reading: Reading) -> Expression:
+    return ScalarQuery(queries.subquery(node, reading), reading.place(node))
+
+
+def _case(node: exp.Expr, reading: Reading) -> Expression:
+    reading.only(node, "this", "ifs", "default")
+    whens = []
+    for branch in node.args.get("ifs") or ():
+        reading.only(branch, "this", "true")
+        whens.append(When(expression(branch.this, reading), expression(branch.args.get("true"), reading)))
+    if not whens:
+        raise reading.malformed(node, "CASE without WHEN", "WHEN … THEN …")
+    operand = expression(node.this, reading) if node.args.get("this") else None
+    default = expression(node.args["default"], reading) if node.args.get("default") else None
+    return Case(operand, tuple(whens), default, reading.place(node))
+
+
+def _cast(node: exp.Expr, reading: Reading) -> Expression:
+    reading.only(node, "this", "to", "_type")
+    return Cast(expression(node.this, reading), column_type(node.args["to"], reading), reading.place(node))
+
+
+def _aggregate(node: exp.Expr, aggregation: Aggregation, reading: Reading) -> Expression:
+    reading.only(node, "this", *_NOTES)
+    operand, distinct = node.this, False
+    if isinstance(operand, exp.Distinct):
+        reading.only(operand, "expressions")
+        if len(operand.expressions) != 1:
+            raise reading.refuse(operand, "DISTINCT of several columns", "count the rows of a SELECT DISTINCT")
+        operand, distinct = operand.expressions[0], True
+    place = reading.place(node)
+    if isinstance(operand, exp.Star):
+        reading.only(operand)
+        if aggregation is not Aggregation.COUNT or distinct:
+            raise reading.malformed(operand, "'*'", "a column")
+        return Aggregate(aggregation, None, False, place)
+    return Aggregate(aggregation, expression(operand, reading), distinct, place)
+
+
+def _call(node: exp.Expr, reading: Reading) -> Expression:
+    function, wanted = _FUNCTIONS[type(node)]
+    _as_written(node, reading)
+    reading.only(node, *(name.rstrip("?*") for name in wanted), *_NOTES)
+    arguments: list[Expression] = []
+    for name in wanted:
+        value = node.args.get(name.rstrip("?*"))
+        if name.endswith("*"):
+            arguments += [expression(item, reading) for item in value or ()]
+        elif value is not None:
+            arguments.append(expression(value, reading))
+        elif not name.endswith("?"):
+            raise reading.malformed(node, f"{function.upper()} with too few arguments", f"its {name}")
+    return Call(function, tuple(arguments), reading.place(node))
+
+
+def _as_written(node: exp.Expr, reading: Reading) -> None:
+    """Functions whose name does not say what is asked."""
+    if isinstance(node, exp.Length) and node.args.get("binary"):
+        raise reading.refuse(node, "LENGTH in bytes", "use CHAR_LENGTH")
+    if isinstance(node, exp.Trim) and (node.args.get("position") or node.args.get("expression")):
+        raise reading.refuse(node, "TRIM of one side or of other characters", "use TRIM(text)")
+    if isinstance(node, exp.CurrentTimestamp) and node.args.get("this"):
+        raise reading.refuse(node, "CURRENT_TIMESTAMP with a precision", "leave the precision out")
+
+
+def _anonymous(node: exp.Expr, reading: Reading) -> Expression:
+    name = str(node.this).upper()
+    if name == "NOW" and not node.expressions:
+        return Call(Function.NOW, (), reading.place(node))
+    if name == "VALUES" and len(node.expressions) == 1:
+        return Name(reading.name(node.expressions[0]), "excluded", reading.place(node))
+    instead = "declare the column as generated and leave it out" if name in {"NEW_ID", "NEXTVAL"} else ""
+    if name == "ROW_COUNT":
+        instead = "in a procedure, assign it right after the statement: SET n = ROW_COUNT()"
+    raise reading.refuse(node, f"the function {name}", instead)
+
+
+_READERS: dict[type[exp.Expr], Callable[[exp.Expr, Reading], Expression]] = {
+    exp.Paren: _paren,
+    exp.Literal: _literal,
+    exp.Boolean: _boolean,
+    exp.Null: _null,
+    exp.Column: _column,
+    exp.Placeholder: _parameter,
+    exp.Neg: _negation,
+    exp.BitwiseNot: _bit_not,
+    exp.Not: _not,
+    exp.Is: _is,
+    exp.NullSafeNEQ: _different,
+    exp.Like: _like,
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Exists: _exists,
+    exp.Subquery: _scalar,
+    exp.Case: _case,
+    exp.Cast: _cast,
+    exp.Anonymous: _anonymous,
+}

@@ -1,0 +1,80 @@
+"""Types of columns, variables and casts."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from isolde.tx.dialects import Dialect
+from isolde.tx.schema import BOOLEAN, FLOAT, TEXT, TIMESTAMP, Kind, Type
+from isolde.tx.sql.trees import Reading
+
+_T = exp.DataType.Type
+
+_BITS = {
+    _T.TINYINT: 8,
+    _T.UTINYINT: 8,
+    _T.SMALLINT: 16,
+    _T.USMALLINT: 16,
+    _T.SMALLSERIAL: 16,
+    _T.MEDIUMINT: 24,
+    _T.UMEDIUMINT: 24,
+    _T.INT: 32,
+    _T.UINT: 32,
+    _T.SERIAL: 32,
+    _T.BIGINT: 64,
+    _T.UBIGINT: 64,
+    _T.BIGSERIAL: 64,
+}
+_UNSIGNED = {_T.UTINYINT, _T.USMALLINT, _T.UMEDIUMINT, _T.UINT, _T.UBIGINT}
+_SERIAL = {_T.SMALLSERIAL, _T.SERIAL, _T.BIGSERIAL}
+_TEXTS = {_T.CHAR, _T.NCHAR, _T.VARCHAR, _T.NVARCHAR, _T.TEXT, _T.TINYTEXT, _T.MEDIUMTEXT, _T.LONGTEXT, _T.BPCHAR}
+_TIMES = {_T.TIMESTAMP, _T.TIMESTAMPTZ, _T.TIMESTAMPLTZ, _T.TIMESTAMPNTZ, _T.DATETIME}
+
+
+def is_serial(node: exp.DataType) -> bool:
+    return node.this in _SERIAL
+
+
+def column_type(node: exp.DataType, reading: Reading) -> Type:
+    """The type that a ``DataType`` of sqlglot says; one that values of the language cannot have is refused by name."""
+    reading.only(node, "this", "expressions", "nested")
+    kind = node.this
+    numbers = _numbers(node, reading) if kind is not _T.ENUM else ()
+    if kind is _T.BOOLEAN:
+        return BOOLEAN
+    if kind in _BITS:
+        # SQLite keeps every integer in 64 bits, whatever the column is called.
+        bits = 64 if reading.dialect is Dialect.SQLITE else _BITS[kind]
+        return Type(Kind.INTEGER, bits=bits, unsigned=kind in _UNSIGNED)
+    if kind in {_T.DECIMAL, _T.UDECIMAL}:
+        if kind is _T.UDECIMAL:
+            raise reading.refuse(node, "an unsigned decimal", "use a CHECK")
+        return _decimal(numbers, reading.dialect)
+    if kind is _T.DOUBLE or (kind is _T.FLOAT and reading.dialect is Dialect.SQLITE):
+        return FLOAT
+    if kind is _T.FLOAT:
+        return Type(Kind.FLOAT, bits=32 if not numbers or numbers[0] <= 24 else None)
+    if kind in _TEXTS:
+        return Type(Kind.TEXT, length=numbers[0]) if numbers else TEXT
+    if kind in _TIMES:
+        return TIMESTAMP
+    instead = "use TIMESTAMP" if kind in {_T.DATE, _T.TIME} else ""
+    raise reading.refuse(node, f"the type {node.sql().upper()}", instead)
+
+
+def _decimal(numbers: tuple[int, ...], dialect: Dialect) -> Type:
+    if not numbers and dialect is Dialect.MYSQL:
+        numbers = (10, 0)
+    precision = numbers[0] if numbers else None
+    scale = numbers[1] if len(numbers) > 1 else (0 if numbers else None)
+    return Type(Kind.DECIMAL, precision=precision, scale=scale)
+
+
+def _numbers(node: exp.DataType, reading: Reading) -> tuple[int, ...]:
+    sizes = []
+    for part in node.expressions:
+        size = part.this if isinstance(part, exp.DataTypeParam) else part
+        if not (isinstance(size, exp.Literal) and not size.is_string and str(size.this).isdigit()):
+            raise reading.refuse(node, f"the type {node.sql().upper()}")
+        sizes.append(int(str(size.this)))
+    return tuple(sizes)

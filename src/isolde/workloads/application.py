@@ -1,0 +1,65 @@
+"""An application as a workload: tables, transactions with their mix, what must always hold, and data to start with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from random import Random
+from typing import Any
+
+from isolde.tx.dialects import Dialect
+from isolde.tx.procedures import Invariant, Program
+from isolde.tx.python import Transaction, program
+from isolde.tx.queries import Select
+from isolde.tx.schema import Schema
+from isolde.tx.sql import schema, statement
+
+Scale = Mapping[str, int]
+"""Sizes by name, such as ``{"warehouses": 1, "customers": 30}``."""
+Arguments = Callable[[Random, Scale], dict[str, Any]]
+Rows = Iterable[tuple[str, tuple[Any, ...]]]
+"""Rows to start with: table, and values in the order of its columns; parents before children."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One kind of transaction: how often it comes, and arguments for the next one."""
+
+    transaction: Transaction
+    weight: float
+    arguments: Arguments
+
+    @property
+    def name(self) -> str:
+        return self.transaction.name
+
+
+def must_hold(name: str, violations: str, meaning: str) -> Invariant:
+    """An invariant by the query that finds what violates it, in PostgreSQL's SQL."""
+    query = statement(violations, Dialect.POSTGRESQL, f"invariant {name}")
+    assert isinstance(query, Select)
+    return Invariant(name, query, meaning)
+
+
+@dataclass(frozen=True)
+class Application:
+    """A workload of SQL transactions. ``scale`` has the sizes that the source states, or that fit a first try."""
+
+    name: str
+    meaning: str
+    source: str
+    ddl: str
+    parts: tuple[Part, ...]
+    populate: Callable[[Random, Scale], Rows]
+    scale: Scale
+    invariants: tuple[Invariant, ...] = field(default=())
+
+    @cached_property
+    def schema(self) -> Schema:
+        return schema(self.ddl, Dialect.POSTGRESQL, self.name)
+
+    @cached_property
+    def program(self) -> Program:
+        """What the application means, for the engines that reason about it."""
+        return program(self.schema, (part.transaction for part in self.parts), self.invariants)
