@@ -51,6 +51,9 @@ _TRANSACTIONS_MAX = 1_000_000
 _FIRST_ROUND = 500
 _PATIENCE_S = 3.0
 _PATIENCE_WITH_FAULTS_S = 60.0
+# Steps of a search, where the order of writes is open: a run is not to wait for minutes. 'isolde check' takes more of them.
+_BUDGET = 1_000_000
+_BUDGET_OF_OTHERS = 20_000
 _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdict.UNDECIDED: Exit.UNDECIDED}
 
 
@@ -207,12 +210,7 @@ def _run(
         return Exit.INTERRUPTED
     begun = time.monotonic()
     columns = read(str(history))
-    everything = decide(columns, [entry.level for entry in LEVELS])
-    report = replace(
-        everything,
-        findings=tuple(finding for level in asked for finding in everything.findings if finding.level is level),
-        frontier=frontier(everything.findings),
-    )
+    report = _decided(columns, asked)
     facts = RunFacts(
         database=database.version(),
         offer=offer,
@@ -253,7 +251,7 @@ def _record(
         nonlocal spent
         begun = time.monotonic()
         columns = Columns.from_jsonl(merged(job.directory, at.sizes), str(job.directory))
-        report = decide(columns, asked)
+        report = decide(columns, asked, budget=_BUDGET)
         spent += time.monotonic() - begun
         line.checked = at.planned
         return any(finding.verdict is Verdict.VIOLATED for finding in report.findings)
@@ -272,6 +270,14 @@ def _record(
     if nemesis.failure is not None:
         outcome.failure = nemesis.failure
     return outcome, spent, tuple(nemesis.events)
+
+
+def _decided(columns: Columns, asked: list[Level]) -> Report:
+    """The levels that were asked for, and where the line between all levels runs."""
+    report = decide(columns, asked, budget=_BUDGET)
+    others = decide(columns, [row.level for row in LEVELS if row.level not in asked], budget=_BUDGET_OF_OTHERS)
+    by_level = {finding.level: finding for finding in (*report.findings, *others.findings)}
+    return replace(report, frontier=frontier(tuple(by_level[row.level] for row in LEVELS)))
 
 
 def _what_was_lost(job: Job, history: Path) -> tuple[Lost, ...]:
