@@ -32,9 +32,9 @@ class Fetch:
     statement: Statement
     into: tuple[str, ...]
     required: bool = False
-    row: bool = False
     place: Place | None = field(default=None, compare=False)
     found: str | None = None
+    row: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class ForEach:
     rows: Statement | str
     body: tuple[Step, ...]
     label: str | None = None
-    row: bool = False
     place: Place | None = field(default=None, compare=False)
+    row: bool = False
 
 
 @dataclass(frozen=True, slots=True)
