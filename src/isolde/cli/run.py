@@ -97,7 +97,7 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
     "by_kind",
     multiple=True,
     metavar="TRANSACTION=LEVEL",
-    help="The level of one kind of an application's transactions.",
+    help="The level of one kind of its transactions.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed, the same plans.")
 @click.option(

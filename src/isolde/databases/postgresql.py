@@ -47,6 +47,8 @@ _LOST = ("08", "57P0", "40003")
 # 55P03 and 57014: a lock or a statement that took longer than the server allows.
 _ABORTED = ("40", "23", "25P02", "55P03", "57014")
 _NO_RIGHT = "42501"
+# The numbers of types that parameters are sent as.
+_BOOLEAN, _BIGINT, _INTEGER, _NUMERIC = 16, 20, 23, 1700
 
 
 class PostgresqlConnection(KeyValueConnection):
@@ -94,7 +96,8 @@ class PostgresqlConnection(KeyValueConnection):
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
         sent = [_sent(value) for value in parameters]
-        result = self._ask(statement, self._connection.exec_params, statement.encode(), sent)
+        types = [_type(value) for value in parameters]
+        result = self._ask(statement, self._connection.exec_params, statement.encode(), sent, types)
         if result.status != _TUPLES_OK:
             return Rows(None, result.command_tuples)
         decoders = [_DECODERS.get(result.ftype(column), bytes.decode) for column in range(result.nfields)]
@@ -233,6 +236,15 @@ def _translated(connection: PGconn, result: PGresult, text: str) -> Exception:
 
 def _first_line(text: str) -> str:
     return text.strip().partition("\n")[0]
+
+
+def _type(value: object) -> int:
+    """The type that a parameter is sent as; 0 leaves it to the server, to which a mark alone is a text."""
+    if isinstance(value, bool):
+        return _BOOLEAN
+    if isinstance(value, int):
+        return _INTEGER if -(2**31) <= value < 2**31 else _BIGINT if -(2**63) <= value < 2**63 else _NUMERIC
+    return _NUMERIC if isinstance(value, Decimal) else 0
 
 
 def _sent(value: Any) -> bytes | None:
