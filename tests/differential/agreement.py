@@ -47,7 +47,8 @@ class Tally:
 def shown(value: Any) -> str:
     """A value with its type, so that 1, 1.0, Decimal('1.0') and True are told apart."""
     if isinstance(value, float):
-        return f"float {value!r}" if value else "float 0.0"
+        # Twelve digits: the last ones of a sum depend on the order of rows, which is the plan's.
+        return f"float {value:.12g}" if value else "float 0"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"int {value}"
     return f"{type(value).__name__} {value!s}" if value is not None else "null"
