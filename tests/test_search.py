@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from isolde._core import generate
 from isolde.engines.check import check, cut_out, frontier, holds_up
 from isolde.findings import Circle, Verdict
 from isolde.formats import decode, encode
-from isolde.history import parse
+from isolde.history import History, Operation, Read, Write, parse
 from isolde.levels import Level
 
 # Two blind writes, seen in opposite orders: no cycle is known, but either order of the writes closes one.
@@ -122,6 +124,80 @@ def test_versions_lines_close_choices_and_contradictions_are_told() -> None:
     finding = check(encode(against), [Level.SERIALIZABLE]).findings[0]
     assert finding.verdict is Verdict.VIOLATED
     assert finding.anomalies[0].name in ("g0", "g1c")
+
+
+# Whichever of the two T2 saw, it had seen the other before it.
+TWO_WRITERS = """
+initial: x=0 y=0
+s1: [w(x,1) w(y,1)]
+s2: [w(x,1) w(y,2)]
+s3: [r(y,2) r(x,1) r(y,1) r(x,0)]
+"""
+
+
+@pytest.mark.parametrize("level", [Level.READ_COMMITTED, Level.READ_ATOMIC, Level.CAUSAL])
+def test_a_weak_level_is_violated_whomever_an_open_read_saw(level: Level) -> None:
+    history = parse(TWO_WRITERS)
+    finding = check(encode(history), [level]).findings[0]
+    assert finding.verdict is Verdict.VIOLATED
+    assert all(holds_up(history, level, anomaly) for anomaly in finding.anomalies)
+
+
+def test_weak_levels_try_whom_an_open_read_saw() -> None:
+    # Only the first writer of x can be the one that was read: the second came after in the reader's own session.
+    history = parse("initial: x=0\ns1: [w(x,1)]\ns2: [w(x,2)] [r(x,1)] [w(x,1)]")
+    for level in (Level.READ_UNCOMMITTED, Level.PL_2, Level.READ_COMMITTED, Level.READ_ATOMIC, Level.CAUSAL):
+        assert check(encode(history), [level]).findings[0].verdict is Verdict.SATISFIED
+
+
+def test_thousands_of_open_reads_are_decided_at_read_atomic() -> None:
+    columns = generate(
+        sessions=10,
+        transactions=2_000,
+        keys=100,
+        operations=6,
+        distribution="uniform",
+        workload="general",
+        level="causal",
+        abort_rate=0.0,
+        unknown_rate=0.01,
+        inject=[],
+        blind_writes=None,
+        versions=0.0,
+        seed=5,
+    )
+    history = decode(columns)
+
+    def repeated(op: Operation) -> Operation:
+        return replace(op, value=op.value % 50) if isinstance(op, Read | Write) and isinstance(op.value, int) else op
+
+    transactions = tuple(replace(t, ops=tuple(map(repeated, t.ops))) for t in history.transactions)
+    initial = {key: value % 50 if isinstance(value, int) else value for key, value in history.initial.items()}
+    finding = check(encode(History(transactions, initial=initial)), [Level.READ_ATOMIC]).findings[0]
+    assert (finding.verdict, finding.method) == (Verdict.SATISFIED, "search")
+
+
+@pytest.mark.parametrize(
+    ("told", "verdict"), [("1,2,1", Verdict.SATISFIED), ("2,1,2", Verdict.VIOLATED), ("1,1,2", Verdict.VIOLATED)]
+)
+def test_a_told_value_that_was_written_twice_means_either_write(told: str, verdict: Verdict) -> None:
+    history = parse(f"initial: x=0\nversions: x=[{told}]\ns1: [w(x,1)] [r(x,1) w(x,2)] [r(x,2) w(x,1)]")
+    for level in (Level.READ_UNCOMMITTED, Level.CAUSAL, Level.SERIALIZABLE):
+        finding = check(encode(history), [level]).findings[0]
+        # Nobody must have read anything at read uncommitted, so only the number of writes counts there.
+        expected = Verdict.SATISFIED if (level, told) == (Level.READ_UNCOMMITTED, "1,1,2") else verdict
+        assert finding.verdict is expected, level
+        assert all(holds_up(history, level, anomaly) for anomaly in finding.anomalies)
+
+
+def test_shared_elements_are_told_apart() -> None:
+    twice = parse("s1: [a(x,1)]\ns2: [a(x,1) a(x,2)]\ns3: [r(x,[1,1,2])]")
+    assert check(encode(twice), [Level.SERIALIZABLE]).findings[0].verdict is Verdict.SATISFIED
+    cut = parse("s1: [a(x,1)]\ns2: [a(x,1) a(x,2)]\ns3: [r(x,[1,2,1])] [r(x,[1])]")
+    finding = check(encode(cut), [Level.SERIALIZABLE]).findings[0]
+    assert finding.verdict is Verdict.VIOLATED
+    assert finding.anomalies[0].cases
+    assert holds_up(cut, Level.SERIALIZABLE, finding.anomalies[0])
 
 
 def test_without_a_budget_a_hard_history_is_undecided_and_says_how_much_is_open() -> None:

@@ -29,7 +29,8 @@ from isolde.history import (
     Write,
 )
 
-SHAPES = ("mini", "blind", "cas", "append", "duplicates", "deletes", "forks")
+SHAPES = ("mini", "blind", "cas", "append", "shared-elements", "duplicates", "deletes", "forks")
+LISTS = ("append", "shared-elements")
 KEYS: tuple[Key, ...] = ("x", "y", "z")
 
 Store = dict[Key, Value]
@@ -60,7 +61,8 @@ FORKING = (Sloppiness(0.9, 0.0, 0.0, 0.0), Sloppiness(0.0, 0.8, 0.0, 0.0))
 def random_history(rng: random.Random, *, shape: str) -> History:
     """2 to 6 transactions of a few sessions on up to 3 keys; all statuses, with or without times and versions."""
     keys = KEYS[: rng.choice((1, 2, 2, 3))]
-    count = rng.choice((2, 3, 4, 5, 5) if shape == "duplicates" else (2, 3, 4, 5, 5, 6, 6))
+    repeats = shape in ("duplicates", "shared-elements")
+    count = rng.choice((2, 3, 4, 5, 5) if repeats else (2, 3, 4, 5, 5, 6, 6))
     fresh = _values(rng, shape)
     if shape == "forks":
         keys, programs = _fork_programs(rng, fresh)
@@ -88,7 +90,7 @@ def random_history(rng: random.Random, *, shape: str) -> History:
         transactions = _timed(rng, transactions)
     if rng.random() < 0.1:
         rng.shuffle(transactions)
-    versions = _versions(rng, keys, store.past) if shape != "append" and rng.random() < 0.15 else ()
+    versions = _versions(rng, keys, store.past) if shape not in LISTS and rng.random() < 0.15 else ()
     return History(tuple(transactions), initial=initial, versions=versions)
 
 
@@ -96,6 +98,8 @@ def _values(rng: random.Random, shape: str) -> list[Scalar]:
     """The values to write, taken from the end."""
     if shape == "duplicates":
         return [rng.randint(0, 2) for _ in range(100)]
+    if shape == "shared-elements":
+        return [rng.randint(0, 5) for _ in range(100)]
     if shape == "deletes":
         return [None if rng.random() < 0.4 else value for value in range(100, 0, -1)]
     return list(range(100, 0, -1))
@@ -104,7 +108,7 @@ def _values(rng: random.Random, shape: str) -> list[Scalar]:
 def _initial(rng: random.Random, shape: str, keys: Sequence[Key]) -> Store:
     if rng.random() < 0.4:
         return {}
-    if shape == "append":
+    if shape in LISTS:
         return {key: (0,) for key in keys if rng.random() < 0.3}
     return {key: 0 for key in keys if rng.random() < 0.9}
 
@@ -120,7 +124,7 @@ def _program(
         key = rng.choice(keys)
         if rng.random() < 0.5:
             program.append(Read(key, None))
-        elif shape == "append":
+        elif shape in LISTS:
             program.append(Append(key, fresh.pop()))
         elif shape == "cas" and rng.random() < 0.8:
             program.append(CompareAndSet(key, None, fresh.pop(), applied=True))
@@ -168,6 +172,7 @@ class _SloppyStore:
         self.sloppiness = sloppiness
         self.past: list[Store] = [{key: initial.get(key) for key in keys}]
         lists = any(isinstance(op, Append) for program in programs for op in program)
+        lists |= any(isinstance(value, tuple) for value in initial.values())
         unheard_of: Value = (999,) if lists else 999
         self.in_sight: dict[Key, list[Value]] = {key: [None, initial.get(key), unheard_of] for key in keys}
         for op in (op for program in programs for op in program):

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from itertools import groupby, permutations
 
-from isolde.history import Key, Read
+from isolde.history import Append, Key, Read, token
 
 from .orders import chains_hold
 from .states import Extend, elements_of, state_of
@@ -28,10 +28,15 @@ def read_uncommitted(world: World) -> bool:
 
 
 def _lists_hold(world: World, order: Sequence[int], reader: Node) -> bool:
-    for op in reader.transaction.ops:
+    for position, op in enumerate(reader.transaction.ops):
         elements = elements_of(state_of(op.key, op.value, world.lists)) if isinstance(op, Read) else None
         if elements is None or not isinstance(op, Read):
             continue
+        own = tuple(
+            token(o.element) for o in reader.transaction.ops[:position] if isinstance(o, Append) and o.key == op.key
+        )
+        if own and elements[-len(own) :] == own:
+            elements = elements[: -len(own)]
         appenders = _appenders(world, op.key)
         told = [appenders[e] for e in elements if e in appenders and world.nodes[appenders[e]] is not reader]
         told = [index for index, _ in groupby(told)]

@@ -16,10 +16,18 @@ from .databases import Failed, Real
 from .generation import Generator
 from .rendering import Text
 
-
 # A statement with several faults has one error, and it is the plan that says which: constraints row by row, types in the
 # order in which the text is analysed.
-CONSTRAINTS = {"unique", "foreign-key", "check", "not-null", "conversion", "out-of-range", "division-by-zero"}
+CONSTRAINTS = {
+    "unique",
+    "foreign-key",
+    "check",
+    "not-null",
+    "conversion",
+    "out-of-range",
+    "division-by-zero",
+    "cardinality",
+}
 WRONG = {"type", "name", "conversion"}
 COMPUTING = {"conversion", "out-of-range", "division-by-zero", "cardinality"}
 

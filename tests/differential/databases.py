@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -37,7 +38,7 @@ PG_KINDS = {
 }  # fmt: skip
 MY_KINDS = {
     1062: "unique", 1048: "not-null", 1364: "not-null", 1451: "foreign-key", 1452: "foreign-key", 4025: "check",
-    1365: "division-by-zero", 1264: "out-of-range", 1690: "out-of-range", 1406: "out-of-range", 1366: "conversion",
+    1365: "division-by-zero", 1264: "out-of-range", 1690: "out-of-range", 1916: "out-of-range", 1406: "out-of-range", 1366: "conversion",
     1292: "conversion", 1265: "conversion", 1242: "cardinality", 1054: "name", 1052: "name", 1146: "name",
 }  # fmt: skip
 
@@ -48,7 +49,10 @@ class PostgreSQL:
     def __init__(self, url: str) -> None:
         import psycopg
 
-        self.connection: Any = psycopg.connect(url, prepare_threshold=None)
+        self.connection: Any = psycopg.connect(url, prepare_threshold=None, autocommit=True)
+        self.execute(f"CREATE SCHEMA isolde_{os.getpid()}")
+        self.execute(f"SET search_path TO isolde_{os.getpid()}")
+        self.connection.autocommit = False
 
     def execute(self, text: str) -> tuple[list[tuple[Any, ...]], int]:
         import psycopg
@@ -66,7 +70,7 @@ class PostgreSQL:
     def reset(self, schema: sc.Schema) -> None:
         self.connection.rollback()
         self.connection.autocommit = True
-        for name in reversed(schema.tables):
+        for name in reversed(list(schema.tables)):
             self.execute(f"DROP TABLE IF EXISTS {name} CASCADE")
         for table in schema.tables.values():
             self.execute(Text(self.dialect).table(table))
@@ -80,15 +84,17 @@ class MariaDB:
     dialect = Dialect.MYSQL
 
     def __init__(self, **where: Any) -> None:
-        import pymysql
+        import pymysql  # type: ignore[import-untyped, unused-ignore]
 
         self.connection: Any = pymysql.connect(charset="utf8mb4", autocommit=False, **where)
-        self.execute("CREATE DATABASE IF NOT EXISTS isolde_test CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
-        self.execute("USE isolde_test")
+        self.execute(
+            f"CREATE DATABASE IF NOT EXISTS isolde_{os.getpid()} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+        )
+        self.execute(f"USE isolde_{os.getpid()}")
         self.execute("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci")
 
     def execute(self, text: str) -> tuple[list[tuple[Any, ...]], int]:
-        import pymysql
+        import pymysql  # type: ignore[import-untyped, unused-ignore]
 
         cursor = self.connection.cursor()
         try:
@@ -101,7 +107,7 @@ class MariaDB:
 
     def reset(self, schema: sc.Schema) -> None:
         self.connection.rollback()
-        for name in reversed(schema.tables):
+        for name in reversed(list(schema.tables)):
             self.execute(f"DROP TABLE IF EXISTS {name}")
         for table in schema.tables.values():
             self.execute(Text(self.dialect).table(table))

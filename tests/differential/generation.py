@@ -24,7 +24,15 @@ EDGES = (2**31 - 1, 2**31, 2**15, 2**63 - 1, 10**12)
 DECS = tuple(map(Decimal, ("0.00", "0.5", "1.50", "2.25", "3.14", "10.00", "0.05", "99.99", "7.125")))
 FLOATS = (0.0, 0.5, 1.5, 2.25, 4.0, 10.75)
 TEXTS = ("", "a", "b", "A", "ab", "Ab", "abc", "1", "0", "0.9", "1a", "10", "x%", "a_b", "b ", " 2", "hello")
-COMPARE = (Binary.EQUAL, Binary.EQUAL, Binary.NOT_EQUAL, Binary.LESS, Binary.LESS_EQUAL, Binary.GREATER, Binary.GREATER_EQUAL)
+COMPARE = (
+    Binary.EQUAL,
+    Binary.EQUAL,
+    Binary.NOT_EQUAL,
+    Binary.LESS,
+    Binary.LESS_EQUAL,
+    Binary.GREATER,
+    Binary.GREATER_EQUAL,
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,9 @@ class Generator:
             ),
             ("id",),
             uniques=(("a",),) if self.chance(0.5) else (),
-            checks=(sc.Check(ex.BinaryOperation(Binary.LESS, ex.Name("a"), ex.Literal(90))),) if self.chance(0.4) else (),
+            checks=(sc.Check(ex.BinaryOperation(Binary.LESS, ex.Name("a"), ex.Literal(90))),)
+            if self.chance(0.4)
+            else (),
         )
         foreign = (sc.ForeignKey(("r",), "t0", ("id",)),) if self.chance(0.6) else ()
         second = sc.Table(
@@ -72,7 +82,9 @@ class Generator:
                 sc.Column("l", sc.INTEGER, nullable=False),
                 sc.Column("r", sc.INTEGER),
                 sc.Column("f", sc.FLOAT),
-                sc.Column("n", sc.BIGINT, nullable=self.chance(0.5), default=ex.Literal(7) if self.chance(0.6) else None),
+                sc.Column(
+                    "n", sc.BIGINT, nullable=self.chance(0.5), default=ex.Literal(7) if self.chance(0.6) else None
+                ),
             ),
             ("k", "l"),
             uniques=(("r", "l"),) if self.chance(0.3) else (),
@@ -165,7 +177,9 @@ class Generator:
                 ex.When(self.expression(other, scope, 0), self.expression(kind, scope, depth - 1)) for _ in range(count)
             )
             return ex.Case(self.expression(other, scope, depth - 1), whens, otherwise)
-        whens = tuple(ex.When(self.condition(scope, depth - 1), self.expression(kind, scope, depth - 1)) for _ in range(count))
+        whens = tuple(
+            ex.When(self.condition(scope, depth - 1), self.expression(kind, scope, depth - 1)) for _ in range(count)
+        )
         return ex.Case(None, whens, otherwise)
 
     def number(self, kind: str, scope: Scope, depth: int) -> ex.Expression:
@@ -185,7 +199,9 @@ class Generator:
                 functions += [Function.FLOOR, Function.CEILING]
             function = self.random.choice(functions)
             if function is Function.ROUND and kind == DEC and self.dialect is not Dialect.SQLITE and self.chance(0.5):
-                return ex.Call(function, (self.expression(DEC, scope, depth - 1), ex.Literal(self.random.choice((0, 1, 2)))))
+                return ex.Call(
+                    function, (self.expression(DEC, scope, depth - 1), ex.Literal(self.random.choice((0, 1, 2))))
+                )
             return ex.Call(function, (self.expression(kind, scope, depth - 1),))
         if roll < 0.27:
             return ex.UnaryOperation(ex.Unary.NEGATE, self.expression(kind, scope, depth - 1))
@@ -193,7 +209,9 @@ class Generator:
             return ex.Call(Function.CHARACTER_LENGTH, (self.expression(TEXT, scope, depth - 1),))
         other = self.random.choice((INT, kind)) if kind == DEC else kind
         return ex.BinaryOperation(
-            self.random.choice(operators), self.expression(kind, scope, depth - 1), self.expression(other, scope, depth - 1)
+            self.random.choice(operators),
+            self.expression(kind, scope, depth - 1),
+            self.expression(other, scope, depth - 1),
         )
 
     def text(self, scope: Scope, depth: int) -> ex.Expression:
@@ -272,7 +290,9 @@ class Generator:
         if roll < 0.74 and not self.pg:
             return self.expression(kind, scope, depth - 1)
         return ex.BinaryOperation(
-            self.random.choice(COMPARE), self.expression(kind, scope, depth - 1), self.expression(kind, scope, depth - 1)
+            self.random.choice(COMPARE),
+            self.expression(kind, scope, depth - 1),
+            self.expression(kind, scope, depth - 1),
         )
 
     def subquery(self, kind: str, scope: Scope, negated: bool) -> ex.Expression:
@@ -328,11 +348,15 @@ class Generator:
         if self.chance(0.12):
             return qu.Select((qu.Star(),), source, where) if isinstance(source, qu.TableSource) else self.select()
         if self.chance(0.1):
-            inner = qu.Select(tuple(qu.Item(ex.Name(c, t), f"y{p}") for p, (t, c, _) in enumerate(scope.columns)), source, where)
+            inner = qu.Select(
+                tuple(qu.Item(ex.Name(c, t), f"y{p}") for p, (t, c, _) in enumerate(scope.columns)), source, where
+            )
             outer = Scope(tuple(("z", f"y{place}", kind) for place, (_, _, kind) in enumerate(scope.columns)))
             items = tuple(qu.Item(self.expression(self.kind(), outer), f"c{place}") for place in range(2))
             return qu.Select(items, qu.QuerySource(inner, "z"), self.condition(outer) if self.chance(0.5) else None)
-        items = tuple(qu.Item(self.expression(self.kind(), scope), f"c{place}") for place in range(self.random.choice((1, 2, 3))))
+        items = tuple(
+            qu.Item(self.expression(self.kind(), scope), f"c{place}") for place in range(self.random.choice((1, 2, 3)))
+        )
         distinct = self.chance(0.2)
         orders: tuple[qu.Order, ...] = ()
         limit = None
@@ -355,7 +379,9 @@ class Generator:
             items.append(qu.Item(self.aggregate(scope), f"h{place}"))
         having = None
         if self.chance(0.3):
-            having = ex.BinaryOperation(self.random.choice(COMPARE), ex.Aggregate(ex.Aggregation.COUNT, None), self.constant(INT))
+            having = ex.BinaryOperation(
+                self.random.choice(COMPARE), ex.Aggregate(ex.Aggregation.COUNT, None), self.constant(INT)
+            )
         return qu.Select(tuple(items), source, where, group, having)
 
     def aggregate(self, scope: Scope) -> ex.Expression:
@@ -388,7 +414,9 @@ class Generator:
 
     def insert(self) -> st.Insert:
         table = self.schema.tables[self.random.choice(("t0", "t1", "t2"))]
-        columns = [column for column in table.columns if self.chance(0.85) or (not column.nullable and self.chance(0.9))]
+        columns = [
+            column for column in table.columns if self.chance(0.85) or (not column.nullable and self.chance(0.9))
+        ]
         columns = columns or [table.columns[0]]
         names = tuple(column.name for column in columns)
         mode, conflict = st.InsertMode.PLAIN, None
@@ -427,7 +455,9 @@ class Generator:
     def cell_query(self, column: sc.Column, scope: Scope) -> ex.Expression:
         kind = KINDS[column.type.kind]
         if column.name in ("id", "k", "a", "v"):
-            return ex.BinaryOperation(Binary.ADD, ex.Name(column.name, "x0"), ex.Literal(self.random.choice((3, 10, 20))))
+            return ex.BinaryOperation(
+                Binary.ADD, ex.Name(column.name, "x0"), ex.Literal(self.random.choice((3, 10, 20)))
+            )
         return self.expression(kind, scope, 1)
 
     def conflict(self, table: sc.Table) -> st.OnConflict:
@@ -441,15 +471,15 @@ class Generator:
         value: ex.Expression
         if roll < 0.4:
             value = ex.Name(target.name, "excluded")
-        elif roll < 0.7 and kind == INT and not self.my:
-            value = ex.BinaryOperation(Binary.ADD, ex.Name(target.name, table.name), ex.Name(target.name, "excluded"))
-        elif kind == INT and self.my:
+        elif (roll < 0.7 and kind == INT and not self.my) or (kind == INT and self.my):
             value = ex.BinaryOperation(Binary.ADD, ex.Name(target.name, table.name), ex.Name(target.name, "excluded"))
         else:
             value = self.constant(kind)
         where = None
         if not self.my and self.chance(0.3):
-            where = ex.BinaryOperation(Binary.LESS, ex.Name(table.columns[1].name, table.name), ex.Name(table.columns[1].name, "excluded"))
+            where = ex.BinaryOperation(
+                Binary.LESS, ex.Name(table.columns[1].name, table.name), ex.Name(table.columns[1].name, "excluded")
+            )
         return st.OnConflict(columns, (st.Assignment(target.name, value),), where)
 
     def update(self) -> st.Update:

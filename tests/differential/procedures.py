@@ -41,7 +41,9 @@ class Procedures(Generator):
     def procedure(self) -> pr.Procedure:
         cursor = pr.Cursor("c", self.rows_query())
         body = (*self.steps(3, 4, []), pr.Return((ex.Name("v1"), ex.Name("v2"))))
-        defaults = tuple(replace(self.local(name), default=ex.Literal(place)) for place, name in enumerate(("v1", "v2", "v3")))
+        defaults = tuple(
+            replace(self.local(name), default=ex.Literal(place)) for place, name in enumerate(("v1", "v2", "v3"))
+        )
         found = pr.Local("found", None if self.dialect is Dialect.SQLITE else sc.BOOLEAN)
         return pr.Procedure("p", (self.local("p1"), self.local("p2")), body, (*defaults, found), (cursor,))
 
@@ -75,7 +77,11 @@ class Procedures(Generator):
         column = "a" if table == "t0" else "n"
         where = ex.BinaryOperation(Binary.EQUAL, ex.Name("id" if table == "t0" else "k"), self.whole(scope, 0))
         if roll < 0.85:
-            return st.Update(table, (st.Assignment(column, self.whole(both)),), where if self.chance(0.7) else self.condition(both, 1))
+            return st.Update(
+                table,
+                (st.Assignment(column, self.whole(both)),),
+                where if self.chance(0.7) else self.condition(both, 1),
+            )
         return st.Delete("t1", ex.BinaryOperation(Binary.EQUAL, ex.Name("k"), self.whole(scope, 0)))
 
     def steps(self, depth: int, count: int, loops: list[str]) -> tuple[pr.Step, ...]:
@@ -105,7 +111,9 @@ class Procedures(Generator):
         inner = self.scope(("x", "t0"))
         both = Scope(inner.columns, self.names().variables)
         if self.chance(0.5):
-            item = ex.Aggregate(self.random.choice((ex.Aggregation.MIN, ex.Aggregation.MAX, ex.Aggregation.COUNT)), ex.Name("a", "x"))
+            item = ex.Aggregate(
+                self.random.choice((ex.Aggregation.MIN, ex.Aggregation.MAX, ex.Aggregation.COUNT)), ex.Name("a", "x")
+            )
             return pr.Fetch(qu.Select((qu.Item(item),), qu.TableSource("t0", "x"), self.condition(both, 1)), (target,))
         where = ex.BinaryOperation(Binary.EQUAL, ex.Name("id", "x"), self.whole(self.names(), 0))
         query = qu.Select((qu.Item(ex.Name("a", "x")),), qu.TableSource("t0", "x"), where)
@@ -115,20 +123,33 @@ class Procedures(Generator):
         roll = self.random.random()
         if roll < 0.4:
             branches = tuple(
-                (self.condition(scope, 1), self.steps(depth - 1, 2, loops)) for _ in range(self.random.choice((1, 1, 2)))
+                (self.condition(scope, 1), self.steps(depth - 1, 2, loops))
+                for _ in range(self.random.choice((1, 1, 2)))
             )
             return pr.If(branches, self.steps(depth - 1, 2, loops) if self.chance(0.5) else ())
         self.labels += 1
         label = f"l{self.labels}"
         body = self.steps(depth - 1, 3, [*loops, label])
         if roll < 0.6:
-            return pr.ForEach((f"r{self.labels}",), self.rows_query(), (pr.Assign("v3", ex.Name("k", f"r{self.labels}")), *body), label)
+            return pr.ForEach(
+                (f"r{self.labels}",),
+                self.rows_query(),
+                (pr.Assign("v3", ex.Name("k", f"r{self.labels}")), *body),
+                label,
+            )
         if roll < 0.75:
             return pr.ForRange(f"i{self.labels}", ex.Literal(1), ex.Literal(self.random.choice((0, 2, 3))), body, label)
         if roll < 0.9 or depth < 3:
             counter = f"w{self.labels}"
-            test = ex.BinaryOperation(Binary.LESS, ex.Call(ex.Function.COALESCE, (ex.Name(counter), ex.Literal(0))), ex.Literal(3))
-            step = pr.Assign(counter, ex.BinaryOperation(Binary.ADD, ex.Call(ex.Function.COALESCE, (ex.Name(counter), ex.Literal(0))), ex.Literal(1)))
+            test = ex.BinaryOperation(
+                Binary.LESS, ex.Call(ex.Function.COALESCE, (ex.Name(counter), ex.Literal(0))), ex.Literal(3)
+            )
+            step = pr.Assign(
+                counter,
+                ex.BinaryOperation(
+                    Binary.ADD, ex.Call(ex.Function.COALESCE, (ex.Name(counter), ex.Literal(0))), ex.Literal(1)
+                ),
+            )
             return pr.While(test, (step, *body), label)
         fetch = pr.FetchCursor("c", ("v1", "v2"), "found")
         done = pr.If(((ex.Is(ex.Name("found"), ex.Truth.TRUE, True), (pr.Leave(label),)),))
@@ -217,8 +238,10 @@ class Interpreter:
             case pr.If():
                 for condition, body in step.branches:
                     if self.holds(condition):
-                        return self.steps(body)
-                self.steps(step.otherwise)
+                        self.steps(body)
+                        break
+                else:
+                    self.steps(step.otherwise)
             case pr.ForEach():
                 assert not isinstance(step.rows, str)
                 for row in self.query(step.rows):
@@ -239,10 +262,10 @@ class Interpreter:
             case pr.OpenCursor():
                 self.cursors[step.name] = iter(self.query(self.procedure.cursors[0].query))
             case pr.FetchCursor():
-                row = next(self.cursors[step.name], None)
-                self.variables[step.found] = row is not None
-                if row is not None:
-                    self.spread(step.into, row)
+                found: Any = next(self.cursors[step.name], None)
+                self.variables[step.found] = found is not None
+                if found is not None:
+                    self.spread(step.into, found)
             case pr.CloseCursor():
                 self.cursors.pop(step.name)
             case pr.Return():
@@ -297,7 +320,9 @@ def run_procedures(seed: int, real: Real, count: int, tally: Tally) -> None:
             return
 
 
-def compare_procedure(procedure: pr.Procedure, arguments: tuple[Any, ...], store: Store, real: Real, tally: Tally) -> str | None:
+def compare_procedure(
+    procedure: pr.Procedure, arguments: tuple[Any, ...], store: Store, real: Real, tally: Tally
+) -> str | None:
     program = pr.Program(store.schema, (procedure,))
     before = store.copy()
     ours: Any

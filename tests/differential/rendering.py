@@ -37,7 +37,9 @@ class Text:
             case None:
                 return "NULL"
             case bool():
-                return "TRUE" if value else "FALSE"
+                # x IS TRUE asks for truth in SQLite, x IS 1 for equality.
+                names = ("0", "1") if self.dialect is LITE else ("FALSE", "TRUE")
+                return names[value]
             case int():
                 return str(value) if value >= 0 else f"({value})"
             case Decimal():
@@ -66,7 +68,9 @@ class Text:
             size = f"({type_.precision}, {type_.scale})" if type_.precision else ""
             return ("DECIMAL" if self.dialect is MY else "NUMERIC") + size
         if type_.kind is sc.Kind.TEXT and type_.length:
-            return {MY: "CHAR", PG: "varchar", LITE: "TEXT"}[self.dialect] + (f"({type_.length})" if self.dialect is not LITE else "")
+            return {MY: "CHAR", PG: "varchar", LITE: "TEXT"}[self.dialect] + (
+                f"({type_.length})" if self.dialect is not LITE else ""
+            )
         return CASTS[self.dialect][type_.kind.value]
 
     def expression(self, node: ex.Expression) -> str:

@@ -185,3 +185,10 @@ pub struct Explanation {
     /// Transactions of unknown outcome that took effect, although nobody certainly read from them; ascending.
     pub effects: Vec<u32>,
 }
+
+impl Explanation {
+    /// An order in which each read right before it took effect.
+    pub fn of(commits: Vec<u32>) -> Explanation {
+        Explanation { commits, snapshots: Vec::new(), effects: Vec::new() }
+    }
+}

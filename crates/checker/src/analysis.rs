@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use isolde_history::{History, NO_KEY, OpKind, Status};
+use isolde_history::{History, NO_KEY, OpKind};
 
 use crate::acyclic::{Explanation, Rule, Space};
 use crate::attribution::{Attribution, Fault, INITIAL, NONE, ReadFault, attribute};
@@ -84,6 +84,15 @@ pub enum Assumption {
         /// The write, or [`NONE`] for the initial value.
         written_op: u32,
     },
+    /// An entry of a `versions` line means what this operation wrote.
+    Meant {
+        /// The line, by its place in the history.
+        line: u32,
+        /// The place of the entry in it.
+        at: u32,
+        /// The write, or [`NONE`] for the initial value.
+        written_op: u32,
+    },
 }
 
 /// One case.
@@ -136,6 +145,15 @@ pub enum Violation {
         /// The operation that did.
         op: u32,
     },
+    /// The database is said to have installed this version twice.
+    ToldTwice {
+        /// The key.
+        key: u32,
+        /// Who installed the version, or [`INITIAL`].
+        writer: u32,
+        /// The operation that did, or [`NONE`].
+        op: u32,
+    },
 }
 
 /// Why the question could not be answered.
@@ -149,17 +167,13 @@ pub enum Open {
     SeveralKeys(u32),
     /// This read has several possible writers; so many reads do.
     AmbiguousRead(u32, u64),
-    /// This failed compare-and-set does not say what it saw; so many do.
-    BlindFailure(u32, u64),
     /// The search ran out of its budget with so much still open.
     Choices {
         /// Pairs of writes whose order is open.
         pairs: u64,
-        /// Reads with several possible writers.
+        /// Reads with several possible writers, and told values with several meanings.
         reads: u64,
     },
-    /// The version order that the database told could not be used whole.
-    ToldOrder,
     /// On the key of this operation, so many operations could not be ordered within so many steps.
     Budget(u32, u64, u64),
 }
@@ -234,27 +248,25 @@ impl Analysis {
             return (Decision::Undecided(Open::SeveralKeys(txn)), method);
         }
         let mut violations = self.faults(question, all);
-        if !violations.is_empty() && !all {
+        // Lists that share elements tell nothing more once one of them is wrong.
+        if !violations.is_empty() && (!all || self.attribution.shared) {
             return (Decision::Violated(violations), Method::Attribution);
         }
-        violations.extend(self.before_initial(question).map(|version| {
-            let op = self.attribution.place_of(version).map_or(NONE, |place| self.attribution.op[place as usize]);
-            let (key, writer) = (self.attribution.key_of(version), self.attribution.writer(version));
-            Violation::BeforeInitial { key, writer, op }
-        }));
+        // The core does not try who appended an element that several transactions did.
+        if let Some(open) = self.shared_elements(question) {
+            return (Decision::Undecided(open), method);
+        }
+        if question != Question::Overwrites {
+            let known = &self.dependencies;
+            violations.extend(self.misplaced(&known.before_initial, &known.told_twice));
+        }
         let needs_times = matches!(question, Question::Acyclic { real_time: true, .. });
         let no_times = if needs_times { without_times(&self.history, &self.roles) } else { None };
         let mut decision = Decision::Satisfied(None);
-        let plain = |found: Result<Vec<u32>, Vec<Violation>>| match found {
-            Ok(commits) => {
-                Decision::Satisfied(Some(Explanation { commits, snapshots: Vec::new(), effects: Vec::new() }))
-            }
-            Err(found) => Decision::Violated(found),
-        };
         if violations.is_empty() || all {
             decision = match question {
-                Question::Overwrites => plain(self.overwrites(all)),
-                Question::Weak(visibility) => plain(self.weak(visibility, all)),
+                Question::Overwrites => self.overwrites(all, &mut method),
+                Question::Weak(visibility) => self.weak_or_search(visibility, all, &mut method),
                 Question::Prefix => match self.weak(Visibility::CausalPast, all) {
                     Ok(_) => self.prefix(&mut method),
                     Err(found) => Decision::Violated(found),
@@ -274,31 +286,25 @@ impl Analysis {
             violations.truncate(REPORTED_MAX);
             return (Decision::Violated(violations), method);
         }
-        let decision = match (no_times, self.open(question)) {
-            (Some(txn), _) => Decision::Undecided(Open::NoTimes(txn)),
-            (None, Some(open)) if question != Question::Linearizable => Decision::Undecided(open),
-            (None, _) => decision,
-        };
+        let decision = no_times.map_or(decision, |txn| Decision::Undecided(Open::NoTimes(txn)));
         (decision, method)
     }
 
     /// Whether something is left that only a search can decide.
     fn has_choices(&self) -> bool {
-        let counted = |ops: &[u32]| ops.iter().any(|&op| self.roles[self.txn_of(op) as usize] != Role::Absent);
-        self.dependencies.counts.open_keys > 0
-            || counted(&self.attribution.ambiguous)
-            || counted(&self.attribution.blind_failures)
+        self.dependencies.counts.open_keys > 0 || self.dependencies.told_ambiguously || self.has_open_reads()
     }
 
-    /// The search does not try who appended an element that several transactions did.
-    fn has_ambiguous_lists(&self) -> bool {
-        self.history.has_lists() && !self.attribution.ambiguous.is_empty()
+    /// Whether a read that counts has several possible writers.
+    pub(crate) fn has_open_reads(&self) -> bool {
+        let mut open = self.attribution.ambiguous.iter().chain(&self.attribution.blind_failures);
+        open.any(|&op| self.counts(self.txn_of(op)))
     }
 
     fn acyclic(&self, rule: Rule, real_time: bool, all: bool, method: &mut Method) -> Decision {
         match self.cycles(rule, real_time, all) {
             Err(found) => Decision::Violated(found),
-            Ok(_) if self.has_choices() && !self.has_ambiguous_lists() => {
+            Ok(_) if self.has_choices() => {
                 *method = Method::Search;
                 self.search(&self.dependencies.graph, rule, real_time)
             }
@@ -313,23 +319,23 @@ impl Analysis {
         {
             return Decision::Satisfied(Some(explanation));
         }
-        if self.has_ambiguous_lists() {
-            return Decision::Satisfied(None);
-        }
         *method = Method::Search;
         self.search(&self.prefix_graph(), Rule::Prefix, false)
     }
 
-    /// Versions told to be older than the initial one. At PL-1 nobody must have read from a transaction that
-    /// took effect, so one of unknown outcome may always be left out.
-    fn before_initial(&self, question: Question) -> impl Iterator<Item = u32> + '_ {
-        let versions = self.dependencies.before_initial.iter().copied();
-        versions.filter(move |&version| question != Question::Overwrites || !self.is_unknown(version))
-    }
-
-    pub(crate) fn is_unknown(&self, version: u32) -> bool {
-        let writer = self.attribution.writer(version);
-        writer != INITIAL && self.history.txns.status[writer as usize] == Status::Unknown
+    /// Versions told to be older than the initial one, or to follow themselves.
+    pub(crate) fn misplaced(&self, before_initial: &[u32], told_twice: &[u32]) -> Vec<Violation> {
+        let about =
+            |version: u32| (self.attribution.key_of(version), self.attribution.writer(version), self.op_of(version));
+        let early = before_initial.iter().map(|&version| {
+            let (key, writer, op) = about(version);
+            Violation::BeforeInitial { key, writer, op }
+        });
+        let twice = told_twice.iter().map(|&version| {
+            let (key, writer, op) = about(version);
+            Violation::ToldTwice { key, writer, op }
+        });
+        early.chain(twice).collect()
     }
 
     fn faults(&self, question: Question, all: bool) -> Vec<Violation> {
@@ -348,27 +354,18 @@ impl Analysis {
             .collect()
     }
 
-    /// What keeps the history from being called satisfied.
-    fn open(&self, question: Question) -> Option<Open> {
-        let counted = |ops: &[u32]| {
-            let mut counted = ops.iter().filter(|&&op| self.roles[self.txn_of(op) as usize] != Role::Absent);
-            let first = counted.next().copied();
-            first.map(|op| (op, 1 + counted.count() as u64))
-        };
-        if question == Question::Overwrites {
-            // What was told about a transaction of unknown outcome was left out, and may have linked others.
-            let left_out = self.dependencies.told.iter().any(|&(a, b)| self.is_unknown(a) || self.is_unknown(b));
-            return (left_out || self.dependencies.told_ambiguously).then_some(Open::ToldOrder);
+    /// Elements of lists that were read and that several transactions appended.
+    fn shared_elements(&self, question: Question) -> Option<Open> {
+        if !self.history.has_lists() || matches!(question, Question::Overwrites | Question::Linearizable) {
+            return None;
         }
-        if matches!(question, Question::Weak(_)) || self.history.has_lists() {
-            if let Some((op, count)) = counted(&self.attribution.ambiguous) {
-                return Some(Open::AmbiguousRead(op, count));
-            }
-            if let Some((op, count)) = counted(&self.attribution.blind_failures) {
-                return Some(Open::BlindFailure(op, count));
-            }
-        }
-        self.dependencies.told_ambiguously.then_some(Open::ToldOrder)
+        let mut counted = self.attribution.ambiguous.iter().filter(|&&op| self.counts(self.txn_of(op)));
+        let first = counted.next().copied();
+        first.map(|op| Open::AmbiguousRead(op, 1 + counted.count() as u64))
+    }
+
+    fn counts(&self, txn: u32) -> bool {
+        self.roles[txn as usize] != Role::Absent
     }
 
     /// The transaction of an operation.
@@ -480,6 +477,19 @@ impl Analysis {
                 CycleEdge { from, to, taken, reasons, assumed: false }
             })
             .collect()
+    }
+
+    /// The operation that installed a version, or [`NONE`].
+    pub(crate) fn op_of(&self, version: u32) -> u32 {
+        self.attribution.place_of(version).map_or(NONE, |place| self.attribution.op[place as usize])
+    }
+
+    /// An edge that a `versions` line brings if it means these versions.
+    pub(crate) fn told_edge(&self, from: u32, to: u32, first: u32, second: u32, assumed: bool) -> CycleEdge {
+        let (from_op, to_op) = (self.op_of(first), self.op_of(second));
+        let key = self.attribution.key_of(first);
+        let reason = Evidence { relation: Relation::Ww, key, from_op, to_op, seen_op: NONE };
+        CycleEdge { from, to, taken: Relation::Ww, reasons: vec![reason], assumed }
     }
 
     /// The transactions that these read from, ascending.

@@ -79,6 +79,10 @@ pub struct Attribution {
     pub blind_failures: Vec<u32>,
     /// Readers of lists that show elements of transactions of unknown outcome, and those transactions.
     pub also_seen: Vec<(u32, u32)>,
+    /// Whether an element of a list may have been appended more than once.
+    pub shared: bool,
+    /// Appends of transactions of unknown outcome whose element somebody else may have appended too.
+    pub shared_in_doubt: Vec<u32>,
     keys: u32,
 }
 
@@ -158,6 +162,8 @@ pub(crate) struct Found {
     blind_failures: Vec<u32>,
     /// Who saw something of a transaction of unknown outcome that another one was read from.
     pub(crate) also_seen: Vec<(u32, u32)>,
+    pub(crate) shared: bool,
+    pub(crate) shared_in_doubt: Vec<u32>,
 }
 
 /// Attributes every read of a register history. With `judge_aborted` those of aborted transactions too.
@@ -221,6 +227,8 @@ pub fn attribute(history: &History, judge_aborted: bool, threads: usize) -> Attr
     ambiguous.sort_unstable();
     let mut blind_failures: Vec<u32> = found.iter_mut().flat_map(|f| std::mem::take(&mut f.blind_failures)).collect();
     blind_failures.sort_unstable();
+    let shared = found.iter().any(|f| f.shared);
+    let shared_in_doubt = found.iter_mut().flat_map(|f| std::mem::take(&mut f.shared_in_doubt)).collect();
     let also_seen = found.into_iter().flat_map(|f| f.also_seen).collect();
     Attribution {
         key_start,
@@ -232,6 +240,8 @@ pub fn attribute(history: &History, judge_aborted: bool, threads: usize) -> Attr
         ambiguous,
         blind_failures,
         also_seen,
+        shared,
+        shared_in_doubt,
         keys,
     }
 }

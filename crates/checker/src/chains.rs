@@ -1,7 +1,7 @@
 //! Which version of a key follows which: by read-modify-writes, by lists, by what the database told.
 
 use isolde_history::{History, Op, Value};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::attribution::{Attribution, Fault, INITIAL, NONE};
 use crate::dependencies::{Counts, Succession};
@@ -32,6 +32,8 @@ pub struct Chains {
     pub placed: Vec<(u32, u32)>,
     /// Versions told to be older than the initial one.
     pub before_initial: Vec<u32>,
+    /// Versions told to follow themselves.
+    pub told_twice: Vec<u32>,
     /// Told successions.
     pub told: Vec<(u32, u32)>,
     /// Whether what was told could not be used whole.
@@ -40,6 +42,8 @@ pub struct Chains {
     pub told_by_itself: Vec<(Succession, Succession)>,
     /// Lists that do not go together with others of their key.
     pub list_faults: Vec<Fault>,
+    /// Versions of lists all of whose elements others appended too, so that no list tells where they stand.
+    pub silent: Vec<u32>,
 }
 
 impl Chains {
@@ -53,10 +57,12 @@ impl Chains {
             divergences: Vec::new(),
             placed: Vec::new(),
             before_initial: Vec::new(),
+            told_twice: Vec::new(),
             told: Vec::new(),
             told_ambiguously: false,
             told_by_itself: Vec::new(),
             list_faults: Vec::new(),
+            silent: Vec::new(),
         };
         let mut roots = Vec::new();
         let lists = history.has_lists();
@@ -100,6 +106,7 @@ impl Chains {
     ) {
         let told = lists::told(history, attribution, roles, key);
         self.list_faults.extend(told.faults);
+        self.silent.extend(told.silent);
         let pairs = || told.order.windows(2).map(|pair| (pair[0], pair[1]));
         let more = if told.chain { None } else { Some(pairs()) }.into_iter().flatten().chain(told.more.iter().copied());
         for (before, after) in more {
@@ -201,15 +208,7 @@ impl Chains {
             let versions = versions_by_value(history, attribution, roles, *key);
             // A value that nobody installed, or several did, says nothing; its neighbours still follow.
             let known: Vec<u32> = values.iter().filter_map(|value| versions.get(value).copied().flatten()).collect();
-            let mut distinct = known.clone();
-            distinct.sort_unstable();
-            distinct.dedup();
             self.told_ambiguously |= values.iter().any(|value| versions.get(value) == Some(&None));
-            // A value told twice has a second writer that does not count here.
-            if distinct.len() < known.len() {
-                self.told_ambiguously = true;
-                continue;
-            }
             self.told.extend(known.windows(2).map(|pair| (pair[0], pair[1])));
             if let Some(pairs) = self.open.get(key).copied() {
                 let all = attribution.places(*key).filter(|&place| {
@@ -217,15 +216,17 @@ impl Chains {
                     attribution.installs[place] && effective
                 });
                 let told = known.iter().filter(|&&version| version != Attribution::initial_version(*key));
-                if told.count() == all.count() {
+                if told.collect::<FxHashSet<_>>().len() == all.count() {
                     self.open.remove(key);
                     counts.open_keys -= 1;
                     counts.open_pairs -= pairs;
                 }
             }
             for pair in known.windows(2) {
-                if pair[1] == Attribution::initial_version(*key) {
-                    self.before_initial.extend((pair[0] != pair[1]).then_some(pair[0]));
+                if pair[0] == pair[1] {
+                    self.told_twice.push(pair[0]);
+                } else if pair[1] == Attribution::initial_version(*key) {
+                    self.before_initial.push(pair[0]);
                 } else if self.overwritten_by[pair[0] as usize] != pair[1] {
                     self.also.entry(pair[0]).or_default().push(pair[1]);
                 }

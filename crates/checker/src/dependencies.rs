@@ -159,6 +159,8 @@ pub struct Dependencies {
     pub divergences: Vec<(u32, u32, u32)>,
     /// Versions that the database is said to have installed before the initial one of their key.
     pub before_initial: Vec<u32>,
+    /// Versions that the database is said to have installed twice in a row.
+    pub told_twice: Vec<u32>,
     /// Successions of versions that the database told.
     pub told: Vec<(u32, u32)>,
     /// Whether a told version has several possible writers, so that what was told could not be used whole.
@@ -218,6 +220,7 @@ pub fn collect(
         made: chains.made,
         divergences: chains.divergences,
         before_initial: chains.before_initial,
+        told_twice: chains.told_twice,
         told: chains.told,
         told_ambiguously: chains.told_ambiguously,
         told_by_itself: chains.told_by_itself,
@@ -227,7 +230,8 @@ pub fn collect(
     }
 }
 
-fn session_successors(history: &History, roles: &[Role]) -> Vec<u32> {
+/// The next transaction of the session that counts, or [`NONE`].
+pub fn session_successors(history: &History, roles: &[Role]) -> Vec<u32> {
     let mut next = vec![NONE; history.len()];
     let mut last = vec![NONE; history.sessions.len()];
     for txn in 0..history.len() {

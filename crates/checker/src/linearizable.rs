@@ -148,7 +148,7 @@ impl Analysis {
         let txn = match violation {
             Violation::Fault(fault) => fault.reader,
             Violation::Cycle(edges) | Violation::LostUpdate { edges } => edges.first()?.from,
-            Violation::BeforeInitial { writer, .. } => *writer,
+            Violation::BeforeInitial { key, .. } | Violation::ToldTwice { key, .. } => return Some(*key),
             // Only levels of several keys have choices between orders.
             Violation::NoOrder { .. } => return None,
             Violation::NotLinearizable(conflict) => match conflict {

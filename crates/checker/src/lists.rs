@@ -70,6 +70,7 @@ impl<'a> ListKey<'a> {
     pub(crate) fn settle(&mut self, found: &mut Found) {
         let aborted = |txn: u32| self.history.txns.status[txn as usize] == Status::Aborted;
         let mut last: Option<usize> = None;
+        let mut shared: Vec<Access> = Vec::new();
         for (at, access) in self.accesses.iter().enumerate().filter(|(_, access)| access.wrote != Value::MISSING) {
             match last {
                 Some(before) if self.accesses[before].txn == access.txn => {
@@ -80,16 +81,27 @@ impl<'a> ListKey<'a> {
             }
             self.installs[at] = !aborted(access.txn);
             last = Some(at);
-            let new = Appended { at, many: self.initial.contains(&access.wrote), aborted: aborted(access.txn) };
+            if self.initial.contains(&access.wrote) {
+                found.shared = true;
+                shared.push(*access);
+            }
+            let (aborted, initial) = (aborted(access.txn), self.initial.contains(&access.wrote));
+            let new = Appended { at, many: initial && !aborted, aborted };
             self.appended
                 .entry(access.wrote)
                 .and_modify(|known| match (known.aborted, new.aborted) {
                     (true, false) => *known = new,
-                    (false, false) => known.many = true,
+                    (false, false) => {
+                        known.many = true;
+                        found.shared = true;
+                        shared.extend([self.accesses[known.at], *access]);
+                    }
                     (_, true) => {}
                 })
                 .or_insert(new);
         }
+        let in_doubt = |access: &Access| self.history.txns.status[access.txn as usize] == Status::Unknown;
+        found.shared_in_doubt.extend(shared.iter().filter(|access| in_doubt(access)).map(|access| access.op));
         let mut first = 0;
         let mut verified: &[Value] = &[];
         while first < self.accesses.len() {
@@ -172,6 +184,14 @@ impl<'a> ListKey<'a> {
         let known = list.iter().zip(verified.iter()).take_while(|(a, b)| a == b).count();
         // What is the same as in a list that was found good is good, up to the place where they part.
         let mut at = if known == list.len().min(verified.len()) { known } else { 0 };
+        // What was good for another reader holds elements of this one only if it saw them before it appended them.
+        let mine = run.clone().find(|&own| {
+            let element = self.accesses[own].wrote;
+            element != Value::MISSING && self.appended[&element].at == own && list[..at].contains(&element)
+        });
+        if let Some(own) = mine {
+            return fault(ReadFault::Future, Some(own));
+        }
         let mut shown: FxHashSet<Value> = FxHashSet::default();
         if at < list.len() {
             shown.extend(&list[..at]);
@@ -258,6 +278,8 @@ pub struct Told {
     pub unread: Vec<(u32, u32)>,
     /// Lists that do not go together with the longest.
     pub faults: Vec<Fault>,
+    /// Versions all of whose elements others appended too.
+    pub silent: Vec<u32>,
 }
 
 struct Seen<'a> {
@@ -304,6 +326,8 @@ pub fn told(history: &History, attribution: &Attribution, roles: &[Role], key: u
         versions
     };
     let mut told = Told::default();
+    let distinct: FxHashSet<u32> = appenders.values().copied().flatten().collect();
+    told.silent.extend(version_of.iter().filter(|(txn, _)| !distinct.contains(txn)).map(|(_, &version)| version));
     // A list that shows its reader's own elements before the end is wrong, and no measure for others.
     let odd = |seen: &Seen<'_>| seen.list.iter().any(|element| appenders.get(element) == Some(&Some(seen.reader)));
     let longest = reads.iter().filter(|seen| !odd(seen)).max_by_key(|seen| seen.list.len());

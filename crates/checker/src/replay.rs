@@ -3,6 +3,7 @@
 //! Nothing of the attribution or of the graphs is used here, so that a wrong step there cannot hide.
 
 use isolde_history::{NO_KEY, Op, Status, Value};
+use rustc_hash::FxHashMap;
 
 use crate::acyclic::{Explanation, Rule};
 use crate::analysis::Analysis;
@@ -63,6 +64,38 @@ impl Analysis {
         self.keeps_sessions(&place, &precede)
             && (!real_time || self.keeps_time(commits, &snapshot))
             && self.keeps_values(rule, explanation, &snapshot)
+            && self.keeps_told(explanation)
+    }
+
+    /// Whether the values come in the order that the `versions` lines tell; what was never there says nothing.
+    pub(crate) fn keeps_told(&self, explanation: &Explanation) -> bool {
+        let history = &self.history;
+        if history.versions.is_empty() || history.has_lists() {
+            return true;
+        }
+        let mut installed: FxHashMap<u32, Vec<Value>> =
+            history.versions.iter().map(|&(key, _)| (key, vec![history.initial_value(key)])).collect();
+        for &txn in &explanation.commits {
+            if self.roles[txn as usize] != Role::Effective && !explanation.effects.contains(&txn) {
+                continue;
+            }
+            let mut own: FxHashMap<u32, Value> = FxHashMap::default();
+            for row in history.ops_of(txn) {
+                match history.op(row) {
+                    Op::Write(key, value) => own.insert(key, value),
+                    Op::Cas(key, cas) if cas.applied => own.insert(key, cas.new),
+                    Op::Read(..) | Op::Cas(..) | Op::Append(..) | Op::Scan(_) | Op::Sql(_) => None,
+                };
+            }
+            for (key, value) in own {
+                installed.entry(key).and_modify(|values| values.push(value));
+            }
+        }
+        history.versions.iter().all(|(key, told)| {
+            let there = &installed[key];
+            let mut rest = there.iter();
+            told.iter().filter(|value| there.contains(value)).all(|value| rest.any(|other| other == value))
+        })
     }
 
     fn keeps_sessions(&self, place: &[Option<u32>], precede: &impl Fn(u32, u32) -> bool) -> bool {

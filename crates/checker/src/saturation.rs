@@ -18,7 +18,7 @@ use isolde_history::{History, NO_KEY};
 use rustc_hash::FxHashMap;
 
 use crate::attribution::{Attribution, INITIAL, NONE};
-use crate::dependencies::{Dependencies, Edge, Graph};
+use crate::dependencies::{Edge, Graph};
 use crate::outcome::Role;
 
 /// After so many rounds of [`Saturation::causal`] all consequences are listed instead.
@@ -89,8 +89,10 @@ pub struct Saturation<'a> {
     pub attribution: &'a Attribution,
     /// Which transactions count.
     pub roles: &'a [Role],
-    /// The known order, for told successions and sessions.
-    pub dependencies: &'a Dependencies,
+    /// The next counted transaction of the session, or [`NONE`].
+    pub session_next: &'a [u32],
+    /// Transactions that the database told to have overwritten each other, in order.
+    pub told: &'a [(u32, u32)],
     /// The columns by operation.
     pub by_op: &'a ByOp,
     /// Whether session order counts.
@@ -118,7 +120,7 @@ impl Saturation<'_> {
     fn saturated(&self, found: Vec<Inferred>) -> Saturated {
         let (contradictions, inferred): (Vec<Inferred>, Vec<Inferred>) =
             found.into_iter().partition(|edge| edge.after == INITIAL);
-        let mut consequences = self.told();
+        let mut consequences = self.told.to_vec();
         consequences.extend(inferred.iter().map(|edge| (edge.before, edge.after)));
         Saturated { graph: self.base(Edge::Dependency, &consequences), inferred, contradictions }
     }
@@ -220,21 +222,12 @@ impl Saturation<'_> {
     pub fn base(&self, kind: Edge, more: &[(u32, u32)]) -> Graph {
         let mut session = Vec::new();
         if self.session_order {
-            let next = &self.dependencies.session_next;
+            let next = self.session_next;
             session.extend((0..next.len() as u32).filter(|&t| next[t as usize] != NONE).map(|t| (t, next[t as usize])));
         }
         let mut reads = Vec::new();
         self.each_txn(|txn| reads.extend(self.sources(txn).map(|source| (source, txn))));
         Graph::of_edges(self.history.len(), &[(Edge::Dependency, &reads), (Edge::Session, &session), (kind, more)])
-    }
-
-    /// The successions that the database told, between transactions.
-    pub fn told(&self) -> Vec<(u32, u32)> {
-        let pairs = self.dependencies.told.iter();
-        pairs
-            .map(|&(before, after)| (self.attribution.writer(before), self.attribution.writer(after)))
-            .filter(|&(from, to)| from != INITIAL && to != INITIAL)
-            .collect()
     }
 
     /// The reads of other transactions' versions, in program order: operation, key, version.
@@ -487,14 +480,7 @@ mod tests {
         let options = Options { session_order, judge_aborted: false, threads: 1, budget: 0 };
         let analysis = Analysis::new(Arc::new(history), options);
         let by_op = ByOp::new(&analysis.history, &analysis.attribution);
-        let saturation = Saturation {
-            history: &analysis.history,
-            attribution: &analysis.attribution,
-            roles: &analysis.roles,
-            dependencies: &analysis.dependencies,
-            by_op: &by_op,
-            session_order,
-        };
+        let saturation = analysis.saturation(&by_op, &[]);
         let holds = |s: &Saturated| s.contradictions.is_empty() && s.graph.by_position().is_some();
         let quick = saturation.causal().is_some_and(|s| holds(&s));
         let mut found = Vec::new();

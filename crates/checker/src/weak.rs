@@ -2,47 +2,104 @@
 
 use std::collections::VecDeque;
 
-use rustc_hash::FxHashMap;
+use isolde_history::Status;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::acyclic::{Rule, Space};
-use crate::analysis::{Analysis, CycleEdge, REPORTED_MAX, Violation, rw};
-use crate::attribution::{INITIAL, NONE};
-use crate::dependencies::{Edge, Graph, Succession};
+use crate::acyclic::{Explanation, Rule, Space};
+use crate::analysis::{Analysis, CycleEdge, Decision, Method, Open, REPORTED_MAX, Violation, rw};
+use crate::attribution::{Attribution, INITIAL, NONE};
+use crate::chains::Chains;
+use crate::dependencies::{Counts, Edge, Graph, Succession};
 use crate::evidence::{Evidence, Relation, between};
 use crate::outcome::Role;
 use crate::saturation::{ByOp, Inferred, Saturated, Saturation, Visibility};
 use crate::shortest::{CycleStep, Step};
 
 impl Analysis {
-    /// PL-1: an order of the writers that follows every told chain, or a cycle of those.
-    pub(crate) fn overwrites(&self, all: bool) -> Result<Vec<u32>, Vec<Violation>> {
-        // What a transaction read does not bind it here.
-        let replaced: FxHashMap<Succession, Succession> = self.dependencies.told_by_itself.iter().copied().collect();
-        let told = self.dependencies.told.iter().map(|pair| replaced.get(pair).unwrap_or(pair));
-        let edges: Vec<_> = told
-            .filter(|(a, b)| !self.is_unknown(*a) && !self.is_unknown(*b))
-            .map(|&(before, after)| (self.attribution.writer(before), self.attribution.writer(after)))
-            .filter(|&(from, to)| from != INITIAL && to != INITIAL)
+    /// PL-1: an order of the writers that follows every told chain, or a cycle of those. What was read does not bind
+    /// anybody, so one of unknown outcome is taken to have done nothing, unless a told value needs it.
+    pub(crate) fn overwrites(&self, all: bool, method: &mut Method) -> Decision {
+        if let Some(&op) = self.attribution.shared_in_doubt.first() {
+            // Whether an element tells who came first hangs on how many of its appenders took effect.
+            let count = self.attribution.shared_in_doubt.len() as u64;
+            return Decision::Undecided(Open::AmbiguousRead(op, count));
+        }
+        let uncertain = self.history.txns.status.contains(&Status::Unknown);
+        let roles: Vec<Role> = if uncertain { self.committed() } else { self.roles.clone() };
+        // Lists tell here what they do not tell elsewhere, and so do they without those of unknown outcome.
+        let again = (uncertain || self.history.has_lists()).then(|| {
+            let mut chains = Chains::find(&self.history, &self.attribution, &roles, &mut Counts::default());
+            chains.add_told(&self.history, &self.attribution, &roles, &mut Counts::default());
+            chains
+        });
+        let known = &self.dependencies;
+        let (told, by_itself, mut violations) = match &again {
+            Some(chains) => {
+                (&chains.told, &chains.told_by_itself, self.misplaced(&chains.before_initial, &chains.told_twice))
+            }
+            None => (&known.told, &known.told_by_itself, self.misplaced(&known.before_initial, &known.told_twice)),
+        };
+        if !violations.is_empty() && !all {
+            return Decision::Violated(violations);
+        }
+        // What only the later transaction itself read does not bind it here.
+        let replaced: FxHashMap<Succession, Succession> = by_itself.iter().copied().collect();
+        let silent: &[u32] = again.as_ref().map_or(&[], |chains| &chains.silent);
+        let silent: FxHashSet<u32> = silent.iter().copied().collect();
+        let told: Vec<Succession> = told
+            .iter()
+            .filter(|(_, after)| !silent.contains(after))
+            .map(|pair| *replaced.get(pair).unwrap_or(pair))
             .collect();
+        let edges: Vec<(u32, u32)> = between_writers(&self.attribution, &told).map(|(pair, _)| pair).collect();
         let graph = Graph::of_edges(self.history.len(), &[(Edge::Overwrite, &edges)]);
-        self.acyclic_or(&Space { graph: &graph, rule: Rule::Serializable, timeline: None }, all, |cycle| {
-            self.explain(cycle)
-        })
+        let space = Space { graph: &graph, rule: Rule::Serializable, timeline: None };
+        let versions: FxHashMap<(u32, u32), Succession> = between_writers(&self.attribution, &told).collect();
+        let explain = |cycle: &[CycleStep]| {
+            let step = |&(from, to, _): &CycleStep| (from, to, versions[&(from, to)]);
+            let edges = cycle.iter().map(step);
+            edges.map(|(from, to, (first, second))| self.told_edge(from, to, first, second, false)).collect()
+        };
+        match self.acyclic_or(&space, all, explain) {
+            Err(cycles) => {
+                violations.extend(cycles);
+                Decision::Violated(violations)
+            }
+            Ok(_) if !violations.is_empty() => Decision::Violated(violations),
+            Ok(_) if self.dependencies.told_ambiguously => {
+                *method = Method::Search;
+                self.select_overwrites(roles, &told)
+            }
+            Ok(commits) => Decision::Satisfied(Some(Explanation::of(commits))),
+        }
     }
 
     /// What prefix knows for certain: session order, reads, and what the database told.
     pub(crate) fn prefix_graph(&self) -> Graph {
         let by_op = ByOp::new(&self.history, &self.attribution);
-        let saturation = self.saturation(&by_op);
-        saturation.base(Edge::Overwrite, &saturation.told())
+        let told = self.told();
+        self.saturation(&by_op, &told).base(Edge::Overwrite, &told)
     }
 
-    fn saturation<'s>(&'s self, by_op: &'s ByOp) -> Saturation<'s> {
+    /// The successions that the database told, between transactions.
+    pub(crate) fn told(&self) -> Vec<(u32, u32)> {
+        between_writers(&self.attribution, &self.dependencies.told).map(|(pair, _)| pair).collect()
+    }
+
+    /// The roles if nobody of unknown outcome took effect.
+    fn committed(&self) -> Vec<Role> {
+        let left_out = if self.options.judge_aborted { Role::ReadsOnly } else { Role::Absent };
+        let roles = self.history.txns.status.iter().zip(&self.roles);
+        roles.map(|(&status, &role)| if status == Status::Unknown { left_out } else { role }).collect()
+    }
+
+    pub(crate) fn saturation<'s>(&'s self, by_op: &'s ByOp, told: &'s [(u32, u32)]) -> Saturation<'s> {
         Saturation {
             history: &self.history,
             attribution: &self.attribution,
             roles: &self.roles,
-            dependencies: &self.dependencies,
+            session_next: &self.dependencies.session_next,
+            told,
             by_op,
             session_order: self.options.session_order,
         }
@@ -51,7 +108,8 @@ impl Analysis {
     /// The weak levels: an order that follows all consequences, or what contradicts one.
     pub(crate) fn weak(&self, visibility: Visibility, all: bool) -> Result<Vec<u32>, Vec<Violation>> {
         let by_op = ByOp::new(&self.history, &self.attribution);
-        let saturation = self.saturation(&by_op);
+        let told = self.told();
+        let saturation = self.saturation(&by_op, &told);
         let Some(saturated) = saturation.run(visibility) else {
             // Without a past there is nothing to infer: the cycle of reads and sessions is the violation.
             return self.weak(Visibility::Nothing, all);
@@ -74,6 +132,18 @@ impl Analysis {
                 violations.extend(cycles);
                 Err(violations)
             }
+        }
+    }
+
+    /// A weak level, by search where reads have several writers or told values several meanings.
+    pub(crate) fn weak_or_search(&self, visibility: Visibility, all: bool, method: &mut Method) -> Decision {
+        match self.weak(visibility, all) {
+            Err(found) => Decision::Violated(found),
+            Ok(_) if self.has_open_reads() || self.dependencies.told_ambiguously => {
+                *method = Method::Search;
+                self.select(visibility)
+            }
+            Ok(commits) => Decision::Satisfied(Some(Explanation::of(commits))),
         }
     }
 
@@ -110,20 +180,23 @@ impl Analysis {
     }
 
     /// The reason of an inferred edge: the writes of the key that the read was about.
-    fn inferred_reason(&self, relation: Relation, edge: &Inferred, from_op: u32, seen_op: u32) -> Evidence {
+    pub(crate) fn inferred_reason(&self, relation: Relation, edge: &Inferred, from_op: u32, seen_op: u32) -> Evidence {
         let key = self.history.ops.key[edge.read_op as usize];
-        let written_by = |txn: u32| {
-            let mut rows = self.history.ops_of(txn).rev();
-            let last = rows.find(|&row| {
-                self.history.ops.key[row] == key
-                    && self.attribution.installs[self.attribution.place(key, row as u32) as usize]
-            });
-            last.map_or(NONE, |row| row as u32)
-        };
+        let written_by = |txn: u32| self.installed_by(txn, key);
         match relation {
             Relation::Rw => Evidence { relation, key, from_op, to_op: written_by(edge.before), seen_op },
             _ => Evidence { relation, key, from_op: written_by(edge.before), to_op: written_by(edge.after), seen_op },
         }
+    }
+
+    /// The operation by which a transaction installed its version of a key, or [`NONE`].
+    pub(crate) fn installed_by(&self, txn: u32, key: u32) -> u32 {
+        let mut rows = self.history.ops_of(txn).rev();
+        let last = rows.find(|&row| {
+            self.history.ops.key[row] == key
+                && self.attribution.installs[self.attribution.place(key, row as u32) as usize]
+        });
+        last.map_or(NONE, |row| row as u32)
     }
 
     fn explain_weak(&self, past: &Graph, saturated: &Saturated, cycle: &[CycleStep]) -> Vec<CycleEdge> {
@@ -132,7 +205,8 @@ impl Analysis {
         // A cycle of two, where the one overwrote what the other wrote, is told by the reader in between.
         if let [(a, b, _), (c, d, _)] = *cycle {
             for (from, to) in [(a, b), (c, d)] {
-                if let Some(edge) = inferred(from, to) {
+                // What is inferred itself says nothing of an overwrite that the reader would have to know of.
+                if let Some(edge) = inferred(from, to).filter(|_| inferred(to, from).is_none()) {
                     let told = self.missed_write(past, edge);
                     let overwrote = between(&self.history, &self.attribution, &self.dependencies, to, from);
                     let key = self.history.ops.key[edge.read_op as usize];
@@ -160,6 +234,15 @@ impl Analysis {
         }
         edges
     }
+}
+
+/// The transactions that successions of versions lead between, with the versions.
+fn between_writers<'t>(
+    attribution: &'t Attribution,
+    told: &'t [Succession],
+) -> impl Iterator<Item = ((u32, u32), Succession)> + 't {
+    let writers = |&(before, after): &Succession| (attribution.writer(before), attribution.writer(after));
+    told.iter().map(move |pair| (writers(pair), *pair)).filter(|((from, to), _)| *from != INITIAL && *to != INITIAL)
 }
 
 /// A shortest path of reads and session order; neighbours of one session are one step.

@@ -113,9 +113,7 @@ impl Analysis {
             Open::NoTimes(txn) => ("no-times", Some((txn, 0)), (0, 0)),
             Open::SeveralKeys(txn) => ("several-keys", Some((txn, 0)), (0, 0)),
             Open::AmbiguousRead(op, count) => ("ambiguous-read", self.place(op), (count, 0)),
-            Open::BlindFailure(op, count) => ("blind-failure", self.place(op), (count, 0)),
             Open::Choices { pairs, reads } => ("choices", None, (pairs, reads)),
-            Open::ToldOrder => ("told-order", None, (0, 0)),
             Open::Budget(op, operations, steps) => ("budget", self.place(op), (operations, steps)),
         }
     }
@@ -136,6 +134,10 @@ impl Analysis {
             Violation::NotLinearizable(Conflict::Loop { .. }) => unreachable!("the analysis reports a loop as a cycle"),
             Violation::BeforeInitial { key, writer, op } => {
                 ("before-initial", self.key(*key), *writer, self.place(*op)).into_pyobject(py)
+            }
+            Violation::ToldTwice { key, writer, op } => {
+                let writer = (*writer != INITIAL).then_some(*writer);
+                ("told-twice", self.key(*key), writer, self.place(*op)).into_pyobject(py)
             }
             Violation::NotLinearizable(Conflict::Search { key, order, stuck, maybe }) => {
                 ("search", self.key(*key), order.clone(), stuck.clone(), maybe.clone()).into_pyobject(py)
@@ -167,10 +169,11 @@ impl Analysis {
             .iter()
             .map(|case| {
                 let (kind, first, second) = match case.assumption {
-                    Assumption::Before { first_op, second_op } => ("before", first_op, second_op),
-                    Assumption::Source { read_op, written_op } => ("source", read_op, written_op),
+                    Assumption::Before { first_op, second_op } => ("before", self.place(first_op), second_op),
+                    Assumption::Source { read_op, written_op } => ("source", self.place(read_op), written_op),
+                    Assumption::Meant { line, at, written_op } => ("meant", Some((line, at as usize)), written_op),
                 };
-                Ok((kind, self.place(first), self.place(second), self.proof(py, &case.proof)?))
+                Ok((kind, first, self.place(second), self.proof(py, &case.proof)?))
             })
             .collect();
         ("cases", PyList::new(py, all?)?).into_pyobject(py)

@@ -37,6 +37,7 @@ __all__ = [
     "Reason",
     "Satisfied",
     "SearchConflict",
+    "ToldTwice",
     "Undecided",
     "UnexplainedRead",
     "Violated",
@@ -278,11 +279,24 @@ class BeforeInitial:
 
 
 @dataclass(frozen=True, slots=True)
-class Assumption:
-    """What a case assumes: ``first`` wrote ``key`` before ``second`` did; or the read ``first`` saw what ``second`` wrote, where
-    ``None`` is the initial value."""
+class ToldTwice:
+    """The database is said to have installed one version of ``key`` twice in a row; no writer means the initial one."""
 
-    kind: Literal["before", "source"]
+    key: str
+    writer: int | None
+    write: OpPlace | None
+
+
+AssumptionKind = Literal["before", "source", "meant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """What a case assumes: ``first`` wrote ``key`` before ``second`` did; or the read ``first`` saw what ``second`` wrote; or the
+    value at ``first``, here the place of a versions line and a place in it, means what ``second`` wrote. ``None`` is the
+    initial value."""
+
+    kind: AssumptionKind
     first: OpPlace
     second: OpPlace | None
 
@@ -311,7 +325,9 @@ class NoOrder:
     transactions: tuple[int, ...]
 
 
-Violation = UnexplainedRead | Cycle | LostUpdate | NoOrder | OrderConflict | Blocks | SearchConflict | BeforeInitial
+Violation = (
+    UnexplainedRead | Cycle | LostUpdate | NoOrder | OrderConflict | Blocks | SearchConflict | BeforeInitial | ToldTwice
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,7 +458,7 @@ def _proof(raw: tuple[object, ...] | None) -> Proof | None:
 
 
 def _case(
-    kind: Literal["before", "source"],
+    kind: AssumptionKind,
     first: tuple[int, int],
     second: tuple[int, int] | None,
     proof: tuple[object, ...],
@@ -474,6 +490,8 @@ def _violation(raw: tuple[object, ...]) -> Violation:
             return NoOrder(_proof(proof), choices, tuple(transactions))  # type: ignore[arg-type]
         case ("before-initial", str(key), int(writer), (int(txn), int(index))):
             return BeforeInitial(key, writer, OpPlace(txn, index))
+        case ("told-twice", str(key), int() | None as writer, write):
+            return ToldTwice(key, writer, _place(write))  # type: ignore[arg-type]
         case ("order", str(key), int(earlier), int(later), list(between)):
             return OrderConflict(key, earlier, later, tuple(between))
         case ("blocks", str(key), int() | None as early, int(late), int(other_early), int(other_late), list(between)):

@@ -6,6 +6,7 @@ import json
 import secrets
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -16,11 +17,11 @@ from isolde.databases import Adapter, Database, Offer, Table
 from isolde.engines.check import check as decide
 from isolde.engines.check import frontier
 from isolde.engines.matrix import Cell, Tried, play_all
-from isolde.engines.record import Job, Run, Watcher
+from isolde.engines.record import Run, Watcher, keyvalue_job
 from isolde.findings import Verdict
 from isolde.formats import merged
 from isolde.levels import LEVELS, implies
-from isolde.report import LevelSample, matrix_document, render_matrix
+from isolde.report.matrix import LevelSample, matrix_document, render_matrix
 from isolde.workloads import Settings
 
 
@@ -52,8 +53,8 @@ def _sample(database: Database, offer: Offer, settings: Settings, sessions: int,
         directory = Path(temporary) / "run"
         database.create(table)
         try:
-            job = Job(database, table, offer, settings, sessions, directory, {}, transactions)
-            outcome = Run(job, Watcher()).wait()
+            job = keyvalue_job(database, table, offer, settings, sessions=sessions, directory=directory, meta={})
+            outcome = Run(replace(job, transactions=transactions), Watcher()).wait()
         finally:
             database.drop(table)
         if outcome.failure is not None:

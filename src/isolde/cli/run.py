@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from isolde._core import Columns
+from isolde.cli.application import run_application
 from isolde.cli.main import Exit, paint
 from isolde.cli.matrix import matrix
 from isolde.cli.progress import ProgressLine
@@ -21,7 +22,6 @@ from isolde.cli.target import Target, Wanted, opened
 from isolde.databases import Adapter, Database, Feature, Offer, Table, offer_named
 from isolde.databases.servers import KINDS
 from isolde.engines.check import check as decide
-from isolde.engines.check import frontier
 from isolde.engines.record import (
     Event,
     Fault,
@@ -34,15 +34,18 @@ from isolde.engines.record import (
     Watcher,
     final_state,
     finish,
+    keyvalue_job,
     lost_writes,
 )
 from isolde.errors import IsoldeError, OutsideError, UsageError
 from isolde.findings import Report, Verdict
 from isolde.formats import decode, merged, read
 from isolde.history import Transaction, TxnId
-from isolde.levels import LEVELS, Level, level_named
-from isolde.report import RunFacts, document, render_report, render_run, run_document
-from isolde.workloads import DISTRIBUTIONS, WORKLOADS, Settings, Workload, workload_named
+from isolde.levels import Level, level_named
+from isolde.report import document, render_report
+from isolde.report.run import RunFacts, render_run, run_document
+from isolde.workloads import DISTRIBUTIONS, Settings, Workload, workload_named
+from isolde.workloads.applications import APPLICATIONS, application_named
 
 _RUNS = "isolde-runs"
 _TRANSACTIONS = 2_000
@@ -50,12 +53,15 @@ _TRANSACTIONS_MAX = 1_000_000
 _FIRST_ROUND = 500
 _PATIENCE_S = 3.0
 _PATIENCE_WITH_FAULTS_S = 60.0
+# Steps of a search, where the order of writes is open: a run is not to wait for minutes. 'isolde check' takes more of them.
+_BUDGET = 1_000_000
 _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdict.UNDECIDED: Exit.UNDECIDED}
 
 
 @click.command()
 @click.argument("url", required=False, metavar="[DATABASE-URL]")
 @click.option("--start", "kind", type=click.Choice(KINDS), help="Start a private throw-away server of this kind.")
+@click.option("--setting", multiple=True, metavar="NAME=VALUE", help="With --start: a setting of the server's own.")
 @click.option("--driver", metavar="MODULE", help="Any SQL database, by the Python module of its PEP 249 driver.")
 @click.option(
     "--connect", metavar="TEXT", help="What the driver's connect() takes: a text, or a JSON object of arguments."
@@ -66,7 +72,7 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
     "--isolation", metavar="NAME", help="The level to run at, as the database calls it. [default: its strongest]"
 )
 @click.option("--check", "levels", multiple=True, metavar="LEVEL", help="Level to decide. [default: what it claims]")
-@click.option("--workload", type=click.Choice([entry.name for entry in WORKLOADS]), default="mini", show_default=True)
+@click.option("--workload", default="mini", show_default=True, metavar="NAME", help="'isolde workloads' lists them.")
 @click.option("--sessions", type=click.IntRange(1, 1000), default=10, show_default=True)
 @click.option("--transactions", type=click.IntRange(1), help=f"How many. [default: {_TRANSACTIONS}]")
 @click.option("--time", "seconds", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For how long.")
@@ -84,6 +90,14 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
     default=0.0,
     metavar="SHARE",
     help="Writes that remove the key instead; it is inserted again by whoever finds it gone. [default: 0]",
+)
+@click.option("--scale", "sizes", multiple=True, metavar="NAME=N", help="A size of an application. [default: its own]")
+@click.option(
+    "--level",
+    "by_kind",
+    multiple=True,
+    metavar="TRANSACTION=LEVEL",
+    help="The level of one kind of an application's transactions.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed, the same plans.")
 @click.option(
@@ -105,6 +119,7 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
 def run(
     url: str | None,
     kind: str | None,
+    setting: tuple[str, ...],
     driver: str | None,
     connect: str | None,
     begin: tuple[str, ...],
@@ -129,7 +144,7 @@ def run(
     """
     faults = _faults(nemesis)
     with ExitStack() as stack:
-        target = opened(Wanted(url, kind, driver, connect, begin, setup, isolation, faults), stack)
+        target = opened(Wanted(url, kind, driver, connect, begin, setup, isolation, faults, setting), stack)
         return _run(target, faults, as_json, **options)
 
 
@@ -154,6 +169,8 @@ def _run(
     seconds: float | None,
     until_violation: bool,
     as_matrix: bool,
+    sizes: tuple[str, ...],
+    by_kind: tuple[str, ...],
     keys: int,
     operations: int | None,
     distribution: str,
@@ -165,6 +182,29 @@ def _run(
     keep: bool,
 ) -> int:
     adapter, database = target.adapter, target.database
+    if workload in APPLICATIONS:
+        if levels or faults or as_matrix:
+            raise UsageError(
+                f"{workload} is judged by its invariants: --check, --nemesis and --matrix are for other workloads"
+            )
+        application = application_named(workload)
+        return run_application(
+            target,
+            application,
+            directory=Path(output) if output else _new_directory(adapter, workload),
+            sizes=sizes,
+            levels=by_kind,
+            sessions=sessions,
+            transactions=_TRANSACTIONS if transactions is None and seconds is None else transactions,
+            seconds=seconds,
+            until_violation=until_violation,
+            timeout_s=timeout,
+            seed=seed,
+            keep=keep,
+            as_json=as_json,
+        )
+    if sizes or by_kind:
+        raise UsageError(f"--scale and --level are for applications ({', '.join(APPLICATIONS)}); {workload} is none")
     row = workload_named(workload)
     _refuse_what_it_cannot(adapter, row, deletes)
     offer = offer_named(database, target.isolation) if target.isolation else database.offers()[-1]
@@ -175,16 +215,18 @@ def _run(
         return matrix(adapter, database, settings, sessions, transactions or _TRANSACTIONS, as_json=as_json)
     if transactions is None and seconds is None:
         transactions = _TRANSACTIONS_MAX if until_violation else _TRANSACTIONS
-    directory = Path(output) if output else _new_directory(adapter, offer)
+    directory = Path(output) if output else _new_directory(adapter, offer.name)
     table = Table(f"isolde_{secrets.token_hex(6)}", row.kind, keys)
-    job = Job(
-        database=database,
-        table=table,
-        offer=offer,
-        settings=settings,
-        sessions=sessions,
-        directory=directory,
-        meta=_meta(database, target.url, offer, settings, sessions),
+    job = replace(
+        keyvalue_job(
+            database,
+            table,
+            offer,
+            settings,
+            sessions=sessions,
+            directory=directory,
+            meta=_meta(database, target.url, offer, settings, sessions),
+        ),
         transactions=transactions,
         seconds=seconds,
         timeout_s=timeout,
@@ -196,19 +238,13 @@ def _run(
         history = finish(directory)
         lost = _what_was_lost(job, history) if faults and not outcome.interrupted else ()
     finally:
-        if not keep:
-            _drop(database, table)
+        left = "" if keep else _drop(database, table)
     if outcome.interrupted:
-        click.echo(f"isolde: interrupted; what was recorded is in {history}", err=True)
+        click.echo(f"isolde: interrupted; what was recorded is in {history}{left}", err=True)
         return Exit.INTERRUPTED
     begun = time.monotonic()
     columns = read(str(history))
-    everything = decide(columns, [entry.level for entry in LEVELS])
-    report = replace(
-        everything,
-        findings=tuple(finding for level in asked for finding in everything.findings if finding.level is level),
-        frontier=frontier(everything.findings),
-    )
+    report = decide(columns, asked, budget=_BUDGET, surveyed=True)
     facts = RunFacts(
         database=database.version(),
         offer=offer,
@@ -228,7 +264,9 @@ def _run(
         click.echo(render_run(facts))
         click.echo(render_report(str(history), report, _named(columns, report), paint))
     if outcome.failure is not None:
-        raise OutsideError(f"the run ended early: {outcome.failure}")
+        raise OutsideError(f"the run ended early: {outcome.failure}{left}")
+    if left:
+        click.echo(f"isolde: {left.removeprefix('; ')}", err=True)
     if lost:
         return Exit.VIOLATED
     verdicts = {finding.verdict for finding in report.findings}
@@ -247,14 +285,14 @@ def _record(
         nonlocal spent
         begun = time.monotonic()
         columns = Columns.from_jsonl(merged(job.directory, at.sizes), str(job.directory))
-        report = decide(columns, asked)
+        report = decide(columns, asked, budget=_BUDGET)
         spent += time.monotonic() - begun
         line.checked = at.planned
         return any(finding.verdict is Verdict.VIOLATED for finding in report.findings)
 
-    watcher = Watcher(line.show, _FIRST_ROUND if until_violation else None, violated)
+    watcher = Watcher(line.show, _FIRST_ROUND if until_violation else None, quiet=violated)
     nodes = target.server.nodes if target.server is not None else ()
-    nemesis = Nemesis(nodes, target.wires, faults, job.settings.seed) if faults else None
+    nemesis = Nemesis(nodes, target.wires, faults, job.seed) if faults else None
     try:
         outcome = Run(job, watcher).wait()
     finally:
@@ -285,9 +323,9 @@ def _refuse_what_it_cannot(adapter: Adapter, workload: Workload, deletes: float)
             raise UsageError(f"the workload {workload.name} needs {feature}, which {adapter.name} lacks: {ability.how}")
 
 
-def _new_directory(adapter: Adapter, offer: Offer) -> Path:
+def _new_directory(adapter: Adapter, what: str) -> Path:
     moment = datetime.now().strftime("%Y%m%d-%H%M%S")
-    return Path(_RUNS) / f"{adapter.name}-{offer.name}-{moment}-{secrets.token_hex(2)}"
+    return Path(_RUNS) / f"{adapter.name}-{what}-{moment}-{secrets.token_hex(2)}"
 
 
 def _meta(database: Database, url: str, offer: Offer, settings: Settings, sessions: int) -> dict[str, Any]:
@@ -305,12 +343,13 @@ def _meta(database: Database, url: str, offer: Offer, settings: Settings, sessio
     }
 
 
-def _drop(database: Database, table: Table) -> None:
-    """Removes the table; a database that is gone keeps it, and that is said."""
+def _drop(database: Database, table: Table) -> str:
+    """Removes the table; a database that is gone keeps it, and what is given says so."""
     try:
         database.drop(table)
     except IsoldeError as error:
-        click.echo(f"isolde: the table {table.name} could not be dropped: {error}", err=True)
+        return f"; the table {table.name} could not be dropped: {error}"
+    return ""
 
 
 def _named(columns: Columns, report: Report) -> dict[TxnId, Transaction]:

@@ -28,6 +28,7 @@ class Wanted:
     setup: tuple[str, ...]
     isolation: str | None
     faults: tuple[Fault, ...]
+    settings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,15 @@ def opened(wanted: Wanted, stack: ExitStack) -> Target:
         raise UsageError("name one database: by its URL, by --start or by --driver")
     if wanted.faults and wanted.kind is None:
         raise UsageError("--nemesis is for servers that Isolde started itself; use --start")
+    if wanted.settings and wanted.kind is None:
+        raise UsageError("--setting is for servers that Isolde started itself; use --start")
     if wanted.driver is not None:
         return _by_driver(wanted, stack)
     if wanted.connect is not None or wanted.begin or wanted.setup:
         raise UsageError("--connect, --begin and --setup go with --driver")
     if wanted.kind is None:
         return _by_url(wanted.url or EMBEDDED, wanted.isolation, stack)
-    server = start(wanted.kind)
+    server = start(wanted.kind, **_settings(wanted.settings))
     stack.callback(server.stop)
     url, wires = server.url, []
     if Fault.CUT in wanted.faults:
@@ -65,6 +68,13 @@ def opened(wanted: Wanted, stack: ExitStack) -> Target:
             url = url.replace(f":{node.place.port}", f":{wire.port}")
     target = _by_url(url, wanted.isolation, stack)
     return Target(target.adapter, target.database, target.url, target.isolation, server, tuple(wires))
+
+
+def _settings(texts: tuple[str, ...]) -> dict[str, str]:
+    for text in texts:
+        if not text.partition("=")[0].isidentifier() or "=" not in text:
+            raise UsageError(f"--setting {text}: write NAME=VALUE, for example fsync=off")
+    return {name: value for name, _, value in (text.partition("=") for text in texts)}
 
 
 def _by_url(url: str, isolation: str | None, stack: ExitStack) -> Target:

@@ -19,6 +19,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from isolde.levels import Level
+from isolde.tx.dialects import Dialect
 
 
 class Feature(StrEnum):
@@ -177,6 +178,8 @@ class Adapter:
     offers: tuple[Offer, ...]
     abilities: tuple[Ability, ...]
     open: Opener
+    dialect: Dialect | None = None
+    """Which SQL it speaks, if it speaks one that Isolde can write."""
     driver: str = ""
     """The module that talks to it; empty if none beyond Python's own is needed."""
     fallback: str = ""

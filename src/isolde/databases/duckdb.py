@@ -16,6 +16,7 @@ from isolde.databases.keyvalue import Dialect, KeyValueConnection, first_rows, s
 from isolde.databases.urls import path_of
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed
 from isolde.levels import Level
+from isolde.tx import dialects
 
 _DIALECT = Dialect()
 _DRIVER = "duckdb"
@@ -180,6 +181,7 @@ ADAPTER = Adapter(
         Ability(Feature.ORDER, False, "keeps no log of commits that a client can read"),
     ),
     open=_open,
+    dialect=dialects.Dialect.POSTGRESQL,
     driver=_DRIVER,
     install="pip install duckdb",
 )

@@ -21,6 +21,7 @@ from isolde.databases.keyvalue import Dialect, KeyValueConnection, first_rows, s
 from isolde.databases.urls import Address, addresses_of, hide_password, without_password
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed, UsageError
 from isolde.levels import Level
+from isolde.tx import dialects
 
 # mysqlclient takes half the processor time, but needs a compiler and a C library to be installed.
 _DRIVERS = ("MySQLdb", "pymysql")
@@ -335,6 +336,7 @@ ADAPTER = Adapter(
         Ability(Feature.ORDER, False, "its binary log knows, but this adapter does not read it"),
     ),
     open=_open,
+    dialect=dialects.Dialect.MYSQL,
     driver="MySQLdb",
     fallback="pymysql",
     install='pip install "isolde[mariadb]"',

@@ -16,6 +16,7 @@ from isolde.databases.keyvalue import Dialect, KeyValueConnection, statements
 from isolde.databases.urls import addresses_of, hide_password, without_password
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed, UsageError
 from isolde.levels import Level
+from isolde.tx import dialects
 
 if TYPE_CHECKING:
     from psycopg.pq.abc import PGconn, PGresult
@@ -272,6 +273,7 @@ ADAPTER = Adapter(
         Ability(Feature.ORDER, False, "its log knows (logical decoding), but this adapter does not read it"),
     ),
     open=_open,
+    dialect=dialects.Dialect.POSTGRESQL,
     driver="psycopg",
     install='pip install "isolde[postgresql]"',
 )

@@ -14,6 +14,7 @@ from isolde.databases.keyvalue import Dialect, KeyValueConnection, first_rows, s
 from isolde.databases.urls import path_of
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed
 from isolde.levels import Level
+from isolde.tx import dialects
 
 _DIALECT = Dialect()
 _LOCK_WAIT_S = 10.0
@@ -159,4 +160,5 @@ ADAPTER = Adapter(
         Ability(Feature.ORDER, False, "keeps no log of commits that a client can read"),
     ),
     open=_open,
+    dialect=dialects.Dialect.SQLITE,
 )

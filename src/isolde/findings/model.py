@@ -39,10 +39,15 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Supposition:
-    """What a case assumes: ``first`` wrote ``key`` before ``second`` did (``before``), or ``first`` read ``key``, in its
-    operation ``index``, as ``second`` left it, where ``None`` is the initial value (``source``)."""
+    """What a case assumes, where ``None`` is the writer of the initial value.
 
-    kind: Literal["before", "source"]
+    ``before``: ``first`` wrote ``key`` before ``second`` did. ``source``: ``first`` read ``key``, in its operation ``index``, as
+    ``second`` left it. ``meant``: the value at ``index`` of the versions line whose place is ``first`` means the version of
+    ``second``. ``appended``: the first element that ``first`` saw and several appended was appended by operation ``index`` of
+    ``second``. ``outcome``: ``first`` took effect, or did not.
+    """
+
+    kind: Literal["before", "source", "meant", "appended", "outcome"]
     key: Key
     first: TxnId
     index: int
@@ -60,10 +65,10 @@ class Circle:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What becomes of an assumption: a forbidden cycle, or further cases."""
+    """What becomes of an assumption: a forbidden cycle, or further cases, or whatever else then is forbidden."""
 
     supposition: Supposition
-    outcome: Circle | tuple[Case, ...]
+    outcome: Circle | tuple[Case, ...] | Anomaly
 
 
 @dataclass(frozen=True, slots=True)

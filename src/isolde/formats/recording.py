@@ -17,9 +17,9 @@ HEADER = "run.json"
 SESSIONS = "sessions"
 HISTORY = "history.jsonl"
 
-# How a line that breaks off is completed: after a whole operation, and inside a compare-and-set whose answer never came
-# (if it took effect, it was applied).
-_ENDINGS = (b'],"status":"unknown"}', b',true]],"status":"unknown"}')
+# How a line that breaks off is completed: after a whole operation, inside a compare-and-set whose answer never came
+# (if it took effect, it was applied), and inside an SQL statement whose answer never came.
+_ENDINGS = (b'],"status":"unknown"}', b',true]],"status":"unknown"}', b',"rows":null}],"status":"unknown"}')
 _STATUS = b'],"status":'
 _START = b'"start":'
 

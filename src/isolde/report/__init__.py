@@ -1,17 +1,6 @@
-"""Findings for people and for programs."""
+"""Findings for people and for programs. What needs databases (``run``, ``matrix``, ``application``) is imported by name."""
 
 from isolde.report.document import document
-from isolde.report.matrix import LevelSample, matrix_document, render_matrix
-from isolde.report.run import RunFacts, render_run, run_document
 from isolde.report.terminal import render_report
 
-__all__ = [
-    "LevelSample",
-    "RunFacts",
-    "document",
-    "matrix_document",
-    "render_matrix",
-    "render_report",
-    "render_run",
-    "run_document",
-]
+__all__ = ["document", "render_report"]

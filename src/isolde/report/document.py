@@ -94,4 +94,6 @@ def _case(case: Case) -> dict[str, Any]:
     }
     if isinstance(case.outcome, Circle):
         return content | {"then": {"name": case.outcome.name, "cycle": _cycle(case.outcome.cycle)}}
+    if isinstance(case.outcome, Anomaly):
+        return content | {"then": _anomaly(case.outcome)}
     return content | {"then": {"cases": [_case(below) for below in case.outcome]}}

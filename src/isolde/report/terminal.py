@@ -120,7 +120,15 @@ def _cases(cases: Sequence[Case]) -> list[str]:
     for number, case in enumerate(cases):
         last = number + 1 == len(cases)
         rows.append(f"{'└─' if last else '├─'} if {case.supposition.sentence}:")
-        below = _circle(case.outcome) if isinstance(case.outcome, Circle) else _cases(case.outcome)
+        match case.outcome:
+            case Circle():
+                below = _circle(case.outcome)
+            case Anomaly(name, _, cycle, explanation) if not case.outcome.cases:
+                below = [*_circle(Circle(name, cycle)), *textwrap.wrap(explanation, _WIDTH)]
+            case Anomaly():
+                below = _cases(case.outcome.cases)
+            case _:
+                below = _cases(case.outcome)
         rows += [f"{' ' if last else '│'}    {row}" for row in below]
     if len(rows) > _CASE_ROWS_MAX:
         rows = [*rows[:_CASE_ROWS_MAX], "… --json has all cases"]

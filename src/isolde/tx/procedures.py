@@ -25,16 +25,16 @@ class Fetch:
     """The first row of a query, or of a change that returns rows, into variables: all null if there is none.
 
     One variable and several columns, or ``row``: the variable is a row, whose columns are ``variable.column``; without a row it
-    is null. ``required`` aborts the transaction where there is no row. ``found`` names the variable that gets whether there was
-    one.
+    is null. ``required`` aborts the transaction where there is no row. ``found`` names the variable that gets whether there
+    was one.
     """
 
     statement: Statement
     into: tuple[str, ...]
     required: bool = False
-    row: bool = False
     place: Place | None = field(default=None, compare=False)
     found: str | None = None
+    row: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class ForEach:
     rows: Statement | str
     body: tuple[Step, ...]
     label: str | None = None
-    row: bool = False
     place: Place | None = field(default=None, compare=False)
+    row: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type. ``bits`` bounds integers (8 to 64; ``unsigned`` ones from 0), ``length`` texts. A float of 32 ``bits`` is single."""
+    """A type. ``bits`` bounds integers (8 to 64; ``unsigned`` ones from 0), ``length`` texts; a float of 32 is single."""
 
     kind: Kind
     bits: int | None = None

@@ -47,7 +47,10 @@ class OnConflict:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """``columns`` empty means all, in the table's order. ``source`` is rows of values or a query; a row of no values is all defaults."""
+    """``columns`` empty means all, in the table's order.
+
+    ``source`` is rows of values or a query; a row of no values is all defaults.
+    """
 
     table: str
     columns: tuple[str, ...]

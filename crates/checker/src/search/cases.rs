@@ -4,7 +4,10 @@
 //! is cheap. Choices that are not needed are taken away one by one; what stays is the core. A choice one of whose
 //! alternatives closes a cycle at once is asked first, so that most cases are a single line.
 
+use rustc_hash::FxHashMap;
+
 use super::csp::{Alternative, Choice, Csp};
+use super::net::{Net, topological};
 
 /// How many states are tried to make the core smaller, and to lay it open.
 const TRIES_MAX: u64 = 400_000;
@@ -38,8 +41,9 @@ pub struct Small<'c> {
     edges: Vec<(usize, usize)>,
     /// Per choice, the edges it takes part in.
     edges_of: Vec<Vec<usize>>,
-    /// Per choice: the effect that it hangs on, for reads of a transaction that may not have taken effect.
-    hangs_on: Vec<Option<u32>>,
+    /// Per choice: the effects that it hangs on, for reads of a transaction that may not have taken effect, and for
+    /// told values that need not be there. It is asked as soon as one of them is known.
+    hangs_on: Vec<Vec<u32>>,
     excluded: Vec<Vec<(u32, Alternative)>>,
     tries: u64,
 }
@@ -58,22 +62,52 @@ enum Next {
 
 impl<'c> Small<'c> {
     /// `base` are the rows of who reaches whom among the nodes; `edges` are those of the problem, by node of the matrix.
-    pub fn new(csp: &'c Csp, words: usize, base: Vec<u64>, edges: Vec<(usize, usize)>) -> Small<'c> {
+    fn new(csp: &'c Csp, words: usize, base: Vec<u64>, edges: Vec<(usize, usize)>) -> Small<'c> {
         let mut edges_of = vec![Vec::new(); csp.choices.len()];
         for (at, guarded) in csp.edges.iter().enumerate() {
             guarded.when.iter().for_each(|&(choice, _)| edges_of[choice as usize].push(at));
         }
         let mut excluded = vec![Vec::new(); csp.choices.len()];
-        let mut hangs_on = vec![None; csp.choices.len()];
+        let mut hangs_on = vec![Vec::new(); csp.choices.len()];
         for &((one, alternative), other) in &csp.excluded {
             excluded[one as usize].push((alternative, other));
             excluded[other.0 as usize].push((other.1, (one, alternative)));
-            // The alternative that its reader did not take effect is the one that its effect excludes.
+            // The alternative that says that nobody took effect is the one that the effect excludes.
             if other.1 == 1 && matches!(csp.choices[other.0 as usize], Choice::Effect(_)) {
-                hangs_on[one as usize] = Some(other.0);
+                hangs_on[one as usize].push(other.0);
             }
         }
         Small { csp, words, base, edges, edges_of, hangs_on, excluded, tries: 0 }
+    }
+
+    /// The choices over two graphs that hold whatever is picked; `None` if these have a cycle.
+    pub fn over(csp: &'c Csp, known: &Net, derived: &Net) -> Option<Small<'c>> {
+        let mut column: FxHashMap<u32, usize> = FxHashMap::default();
+        for guarded in &csp.edges {
+            for node in [guarded.edge.0, guarded.edge.1] {
+                let next = column.len();
+                column.entry(node).or_insert(next);
+            }
+        }
+        let words = column.len().div_ceil(64).max(1);
+        let order = topological(known, derived)?;
+        let mut rows = vec![0u64; known.len() * words];
+        for &node in order.iter().rev() {
+            let mut row = vec![0u64; words];
+            for &to in known.out(node).iter().chain(derived.out(node)) {
+                row.iter_mut().zip(&rows[to as usize * words..]).for_each(|(mine, theirs)| *mine |= theirs);
+            }
+            if let Some(&at) = column.get(&node) {
+                row[at / 64] |= 1 << (at % 64);
+            }
+            rows[node as usize * words..][..words].copy_from_slice(&row);
+        }
+        let mut base = vec![0u64; column.len() * words];
+        for (&node, &at) in &column {
+            base[at * words..][..words].copy_from_slice(&rows[node as usize * words..][..words]);
+        }
+        let edges = csp.edges.iter().map(|guarded| (column[&guarded.edge.0], column[&guarded.edge.1])).collect();
+        Some(Small::new(csp, words, base, edges))
     }
 
     /// The choices among `among` that are needed, and their tree; `None` if it is too large to lay open, or if there
@@ -151,14 +185,15 @@ impl<'c> Small<'c> {
 
     /// Whether a choice is still to be made.
     fn is_asked(&self, state: &State, choice: u32) -> bool {
-        let hangs = self.hangs_on[choice as usize].is_none_or(|effect| state.picks[effect as usize] == Some(1));
+        let on = &self.hangs_on[choice as usize];
+        let hangs = on.is_empty() || on.iter().any(|&effect| state.picks[effect as usize] == Some(1));
         let effect = matches!(self.csp.choices[choice as usize], Choice::Effect(_));
         state.picks[choice as usize].is_none() && hangs && !effect
     }
 
     /// The alternatives that count once the choice is asked.
     fn alternatives(&self, choice: u32) -> std::ops::Range<u32> {
-        0..self.csp.alternatives[choice as usize] - u32::from(self.hangs_on[choice as usize].is_some())
+        0..self.csp.alternatives[choice as usize] - u32::from(!self.hangs_on[choice as usize].is_empty())
     }
 
     /// The edges that a pick would bring, with what it implies.

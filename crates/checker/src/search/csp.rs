@@ -5,8 +5,12 @@ use rustc_hash::FxHashMap;
 use super::orders::Orders;
 use super::polygraph::{NodeEdge, Polygraph};
 use super::select::Selectors;
+use crate::analysis::Analysis;
 use crate::attribution::{INITIAL, NONE};
 use crate::outcome::Role;
+
+/// The choice of whether each transaction that may have taken effect did.
+pub type Effects = FxHashMap<u32, u32>;
 
 /// A choice, by its place in [`Csp::choices`], and one of its alternatives.
 pub type Alternative = (u32, u32);
@@ -21,6 +25,9 @@ pub enum Choice {
     Source(u32),
     /// Whether a transaction of unknown outcome took effect: alternative 1 says so.
     Effect(u32),
+    /// Which candidate an entry of a `versions` line means, by the entry's place. If none of them need be there, one
+    /// alternative more says that none is.
+    Meant(u32),
 }
 
 /// What an edge of the problem says.
@@ -32,6 +39,11 @@ pub enum Meaning {
     Source(u32, u32),
     /// Session order.
     Session,
+    /// A `versions` line puts the first version before the second. From a transaction to itself: that cannot be.
+    Told(u32, u32),
+    /// What a weak level's axiom says, by its place among those learned. From a transaction to itself: it read the
+    /// initial version although it saw another.
+    Inferred(u32),
 }
 
 /// An edge that is there when all its conditions hold.
@@ -59,7 +71,8 @@ pub struct Csp {
 }
 
 impl Csp {
-    fn add(&mut self, choice: Choice, alternatives: usize) -> u32 {
+    /// Adds a choice.
+    pub fn add(&mut self, choice: Choice, alternatives: usize) -> u32 {
         self.choices.push(choice);
         self.alternatives.push(alternatives as u32);
         self.choices.len() as u32 - 1
@@ -73,8 +86,7 @@ impl Csp {
         pairs: impl Iterator<Item = (u32, u32)>,
     ) -> Csp {
         let mut csp = Csp::default();
-        let effects: FxHashMap<u32, u32> =
-            selectors.maybe.iter().map(|&txn| (txn, csp.add(Choice::Effect(txn), 2))).collect();
+        let effects = csp.add_effects(selectors);
         let took_effect = |txn: u32| effects.get(&txn).map(|&choice| (choice, 1));
         let mut order_choice: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         let ordered = |csp: &mut Csp, first: u32, second: u32, chosen: Option<Alternative>| {
@@ -99,30 +111,18 @@ impl Csp {
                 ordered(&mut csp, group.chains.start, chain, None);
             }
         }
-        if polygraph.analysis.options.session_order {
-            session_edges(polygraph, &effects, &mut csp);
-        }
+        let analysis = polygraph.analysis;
+        csp.add_sessions(analysis, &effects, |earlier, later| (polygraph.commit(earlier), polygraph.snapshot(later)));
+        let follows = |earlier: u32, later: u32| (polygraph.commit(earlier), polygraph.overwrite_target(later));
+        csp.add_meanings(analysis, selectors, |txn| effects.get(&txn).copied(), follows);
+        let reads = |writer: u32, reader: u32| (polygraph.commit(writer), polygraph.snapshot(reader));
         let group_of = |chain: u32| polygraph.groups.partition_point(|group| group.chains.end <= chain);
         for (place, selector) in selectors.all.iter().enumerate() {
-            // The reads of one that is judged anyway hold whether it took effect or not.
-            let judged = polygraph.analysis.roles[selector.reader as usize] != Role::Absent;
-            let reader = took_effect(selector.reader).filter(|_| !judged);
-            let choice =
-                csp.add(Choice::Source(place as u32), selector.candidates.len() + usize::from(reader.is_some()));
-            if let Some((effect, _)) = reader {
-                csp.excluded.push(((choice, selector.candidates.len() as u32), (effect, 1)));
-            }
+            let choice = csp.add_source(analysis, selectors, &effects, place, reads);
             for (alternative, &version) in selector.candidates.iter().enumerate() {
                 let chosen = (choice, alternative as u32);
                 let meaning = Meaning::Source(place as u32, version);
-                let writer = polygraph.analysis.attribution.writer(version);
                 let from = polygraph.snapshot(selector.reader);
-                if writer != INITIAL {
-                    csp.edges.push(Guarded { edge: (polygraph.commit(writer), from), meaning, when: vec![chosen] });
-                    if let Some((effect, _)) = took_effect(writer) {
-                        csp.excluded.push((chosen, (effect, 0)));
-                    }
-                }
                 let mut overwritten = |txn: u32, mut when: Vec<Alternative>| {
                     if txn != selector.reader {
                         when.extend(took_effect(txn));
@@ -150,33 +150,66 @@ impl Csp {
         }
         csp
     }
-}
 
-/// Session order from and to transactions that may have taken effect.
-fn session_edges(polygraph: &Polygraph<'_>, effects: &FxHashMap<u32, u32>, csp: &mut Csp) {
-    if effects.is_empty() {
-        return;
+    /// A choice for each transaction that may have taken effect.
+    pub fn add_effects(&mut self, selectors: &Selectors) -> Effects {
+        selectors.maybe.iter().map(|&txn| (txn, self.add(Choice::Effect(txn), 2))).collect()
     }
-    let analysis = polygraph.analysis;
-    // By session: the last that certainly counts, and those behind it that may.
-    let mut last: Vec<Vec<u32>> = vec![Vec::new(); analysis.history.sessions.len()];
-    for txn in 0..analysis.history.len() as u32 {
-        let before = &mut last[analysis.history.txns.session[txn as usize] as usize];
-        let counts = analysis.roles[txn as usize] != Role::Absent;
-        if !counts && !effects.contains_key(&txn) {
-            continue;
+
+    /// The choice of whom a read saw, and the edges from there, which `reads` makes of a writer and a reader.
+    pub fn add_source(
+        &mut self,
+        analysis: &Analysis,
+        selectors: &Selectors,
+        effects: &Effects,
+        place: usize,
+        reads: impl Fn(u32, u32) -> NodeEdge,
+    ) -> u32 {
+        let selector = &selectors.all[place];
+        // The reads of one that is judged anyway hold whether it took effect or not.
+        let judged = analysis.roles[selector.reader as usize] != Role::Absent;
+        let reader = effects.get(&selector.reader).filter(|_| !judged);
+        let choice = self.add(Choice::Source(place as u32), selector.candidates.len() + usize::from(reader.is_some()));
+        if let Some(&effect) = reader {
+            self.excluded.push(((choice, selector.candidates.len() as u32), (effect, 1)));
         }
-        for &earlier in before.iter() {
-            let when: Vec<Alternative> =
-                [earlier, txn].iter().filter_map(|txn| effects.get(txn)).map(|&effect| (effect, 1)).collect();
-            if !when.is_empty() {
-                let edge = (polygraph.commit(earlier), polygraph.snapshot(txn));
-                csp.edges.push(Guarded { edge, meaning: Meaning::Session, when });
+        for (alternative, &version) in selector.candidates.iter().enumerate() {
+            let chosen = (choice, alternative as u32);
+            let writer = analysis.attribution.writer(version);
+            if writer != INITIAL {
+                let meaning = Meaning::Source(place as u32, version);
+                self.edges.push(Guarded { edge: reads(writer, selector.reader), meaning, when: vec![chosen] });
+                self.excluded.extend(effects.get(&writer).map(|&effect| (chosen, (effect, 0))));
             }
         }
-        if counts {
-            before.clear();
+        choice
+    }
+
+    /// Session order from and to transactions that may have taken effect; `precedes` makes an edge of two of a session.
+    pub fn add_sessions(&mut self, analysis: &Analysis, effects: &Effects, precedes: impl Fn(u32, u32) -> NodeEdge) {
+        if effects.is_empty() || !analysis.options.session_order {
+            return;
         }
-        before.push(txn);
+        // By session: the last that certainly counts, and those behind it that may.
+        let mut last: Vec<Vec<u32>> = vec![Vec::new(); analysis.history.sessions.len()];
+        for txn in 0..analysis.history.len() as u32 {
+            let before = &mut last[analysis.history.txns.session[txn as usize] as usize];
+            let counts = analysis.roles[txn as usize] != Role::Absent;
+            if !counts && !effects.contains_key(&txn) {
+                continue;
+            }
+            for &earlier in before.iter() {
+                let when: Vec<Alternative> =
+                    [earlier, txn].iter().filter_map(|txn| effects.get(txn)).map(|&effect| (effect, 1)).collect();
+                if !when.is_empty() {
+                    let edge = precedes(earlier, txn);
+                    self.edges.push(Guarded { edge, meaning: Meaning::Session, when });
+                }
+            }
+            if counts {
+                before.clear();
+            }
+            before.push(txn);
+        }
     }
 }

@@ -1,17 +1,17 @@
 //! Why a search found nothing: the choices that matter, laid open.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
-use super::cases::{Small, Tree};
+use super::cases::Small;
 use super::csp::{Alternative, Choice, Csp, Meaning};
-use super::net::topological;
+use super::drawing::{Closed, Holding, draw};
 use super::orders::{Orders, ROUND_MAX};
 use super::paths::{Extra, Label, Labelled, Paths};
 use super::polygraph::Polygraph;
 use super::prune::{Pruned, derived_edges};
 use super::select::Selectors;
 use crate::acyclic::Node;
-use crate::analysis::{Assumption, Case, CycleEdge, Proof, Violation};
+use crate::analysis::{Assumption, CycleEdge, Proof, Violation};
 use crate::attribution::{INITIAL, NONE};
 use crate::components::components;
 use crate::dependencies::Edge;
@@ -56,7 +56,7 @@ impl Explainer<'_, '_> {
         for choice in core {
             match *choice {
                 Choice::Order(a, b) => pairs.push((a.min(b), a.max(b))),
-                Choice::Source(place) => sources.push(place as usize),
+                Choice::Source(_) | Choice::Meant(_) => sources.push(*choice),
                 Choice::Effect(_) => {}
             }
         }
@@ -153,7 +153,7 @@ impl Explainer<'_, '_> {
         all
     }
 
-    fn lay_open(&self, decided: Vec<Pair>, sources: Vec<usize>) -> Violation {
+    fn lay_open(&self, decided: Vec<Pair>, sources: Vec<Choice>) -> Violation {
         let mut pairs = self.with_reasons(decided);
         pairs.sort_unstable();
         pairs.dedup();
@@ -165,7 +165,10 @@ impl Explainer<'_, '_> {
             Some(drawn) => Violation::NoOrder { proof: Some(drawn.proof), choices: drawn.choices, txns: Vec::new() },
             None => {
                 let heads = pairs.iter().flat_map(|&(a, b)| [self.polygraph.head(a), self.polygraph.head(b)]);
-                let readers = sources.iter().map(|&place| self.selectors.all[place].reader);
+                let readers = sources.iter().filter_map(|choice| match *choice {
+                    Choice::Source(place) => Some(self.selectors.all[place as usize].reader),
+                    Choice::Order(..) | Choice::Effect(_) | Choice::Meant(_) => None,
+                });
                 let mut txns: Vec<u32> = heads.chain(readers).filter(|&txn| txn != INITIAL).collect();
                 txns.sort_unstable();
                 txns.dedup();
@@ -202,7 +205,11 @@ impl Explainer<'_, '_> {
                     }
                     continue;
                 }
-                (Node::Plain(a) | Node::Arrived(a), Node::Plain(b) | Node::Arrived(b)) if a != b => (a, b),
+                (Node::Plain(a) | Node::Arrived(a), Node::Plain(b) | Node::Arrived(b))
+                    if a != b || matches!(label, Label::Chosen(_)) =>
+                {
+                    (a, b)
+                }
                 _ => continue,
             };
             if label == Label::Known(Edge::Session) {
@@ -231,23 +238,25 @@ impl Explainer<'_, '_> {
         edges
     }
 
-    fn op_of(&self, version: u32) -> u32 {
-        let attribution = &self.polygraph.analysis.attribution;
-        attribution.place_of(version).map_or(NONE, |place| attribution.op[place as usize])
-    }
-
     /// The edge from the end of a chain, or a reader of it, to the head of another.
     fn ordered(&self, from: u32, to: u32, a: u32, b: u32, assumed: bool) -> CycleEdge {
         let analysis = self.polygraph.analysis;
         let (last, first) = (self.polygraph.chains[a as usize].last, self.polygraph.chains[b as usize].first);
         let key = analysis.attribution.key_of(first);
         let evidence = if analysis.attribution.writer(last) == from {
-            Evidence { relation: Relation::Ww, key, from_op: self.op_of(last), to_op: self.op_of(first), seen_op: NONE }
+            let (from_op, to_op) = (analysis.op_of(last), analysis.op_of(first));
+            Evidence { relation: Relation::Ww, key, from_op, to_op, seen_op: NONE }
         } else {
             let mut rows = analysis.history.ops_of(from);
             let read = rows.find(|&row| self.polygraph.by_op.read_of[row] == last);
             let from_op = read.map_or(NONE, |row| row as u32);
-            Evidence { relation: Relation::Rw, key, from_op, to_op: self.op_of(first), seen_op: self.op_of(last) }
+            Evidence {
+                relation: Relation::Rw,
+                key,
+                from_op,
+                to_op: self.polygraph.analysis.op_of(first),
+                seen_op: self.polygraph.analysis.op_of(last),
+            }
         };
         CycleEdge { from, to, taken: evidence.relation, reasons: vec![evidence], assumed }
     }
@@ -259,15 +268,23 @@ impl Explainer<'_, '_> {
                 let selector = &self.selectors.all[place as usize];
                 let (key, read) = (selector.key, selector.op);
                 let evidence = if to == selector.reader {
-                    let from_op = self.op_of(version);
+                    let from_op = self.polygraph.analysis.op_of(version);
                     Evidence { relation: Relation::Wr, key, from_op, to_op: read, seen_op: NONE }
                 } else {
                     let to_op = self.written_by(to, key);
-                    Evidence { relation: Relation::Rw, key, from_op: read, to_op, seen_op: self.op_of(version) }
+                    Evidence {
+                        relation: Relation::Rw,
+                        key,
+                        from_op: read,
+                        to_op,
+                        seen_op: self.polygraph.analysis.op_of(version),
+                    }
                 };
                 CycleEdge { from, to, taken: evidence.relation, reasons: vec![evidence], assumed: true }
             }
             Meaning::Order(a, b) => self.ordered(from, to, a, b, true),
+            Meaning::Told(first, second) => self.polygraph.analysis.told_edge(from, to, first, second, true),
+            Meaning::Inferred(_) => unreachable!("only weak levels infer"),
             Meaning::Session => self.polygraph.analysis.explain(&[(from, to, Step::Known(Edge::Session))]).remove(0),
         }
     }
@@ -284,14 +301,14 @@ impl Explainer<'_, '_> {
                 let (first, second) = if alternative == 0 { (a, b) } else { (b, a) };
                 let (last, head) =
                     (self.polygraph.chains[first as usize].last, self.polygraph.chains[second as usize].first);
-                Assumption::Before { first_op: self.op_of(last), second_op: self.op_of(head) }
+                Assumption::Before {
+                    first_op: self.polygraph.analysis.op_of(last),
+                    second_op: self.polygraph.analysis.op_of(head),
+                }
             }
-            Choice::Source(place) => {
-                let selector = &self.selectors.all[place as usize];
-                let version = selector.candidates[alternative as usize];
-                Assumption::Source { read_op: selector.op, written_op: self.op_of(version) }
+            other @ (Choice::Source(_) | Choice::Meant(_) | Choice::Effect(_)) => {
+                self.selectors.assumption(self.polygraph.analysis, other, alternative)
             }
-            Choice::Effect(_) => unreachable!("effects follow from what was read"),
         }
     }
 }
@@ -311,7 +328,7 @@ struct Round<'e, 'p, 'a> {
 }
 
 impl Round<'_, '_, '_> {
-    fn draw(&self, pairs: &[Pair], sources: &[usize]) -> Option<Drawn> {
+    fn draw(&self, pairs: &[Pair], sources: &[Choice]) -> Option<Drawn> {
         let Explainer { polygraph, selectors, .. } = *self.explainer;
         let open = pairs.iter().copied().filter(|&(a, b)| {
             let group = polygraph.groups.partition_point(|group| group.chains.end <= a);
@@ -320,56 +337,21 @@ impl Round<'_, '_, '_> {
         let mut csp = Csp::of(polygraph, selectors, self.orders, open);
         let wanted: Vec<u32> = (0..csp.choices.len() as u32)
             .filter(|&choice| match csp.choices[choice as usize] {
-                Choice::Source(place) => sources.contains(&(place as usize)),
+                Choice::Source(_) | Choice::Meant(_) => sources.contains(&csp.choices[choice as usize]),
                 Choice::Order(..) | Choice::Effect(_) => true,
             })
             .collect();
         let asked: FxHashSet<u32> = wanted.iter().copied().collect();
         csp.edges.retain(|guarded| guarded.when.iter().all(|(choice, _)| asked.contains(choice)));
-        let (words, base, edges) = self.matrix(&csp)?;
-        let tree = Small::new(&csp, words, base, edges).lay_open(wanted)?;
-        let mut drawing = Drawing {
-            round: self,
-            csp: &csp,
-            paths: Paths::new(polygraph, self.orders),
-            decided: Vec::new(),
-            choices: FxHashSet::default(),
-        };
-        let (proof, _) = drawing.draw(&tree, &mut Vec::new())?;
-        Some(Drawn { proof, choices: drawing.choices.len() as u64, decided: drawing.decided })
-    }
-
-    /// Who reaches whom among the nodes of the edges, and the edges between these.
-    #[allow(clippy::type_complexity)]
-    fn matrix(&self, csp: &Csp) -> Option<(usize, Vec<u64>, Vec<(usize, usize)>)> {
-        let polygraph = self.explainer.polygraph;
-        let mut column: FxHashMap<u32, usize> = FxHashMap::default();
-        for guarded in &csp.edges {
-            for node in [guarded.edge.0, guarded.edge.1] {
-                let next = column.len();
-                column.entry(node).or_insert(next);
-            }
-        }
-        let words = column.len().div_ceil(64).max(1);
         let derived = derived_edges(polygraph, self.orders, &vec![0; polygraph.known.len()]);
-        let order = topological(&polygraph.known, &derived)?;
-        let mut rows = vec![0u64; polygraph.known.len() * words];
-        for &node in order.iter().rev() {
-            let mut row = vec![0u64; words];
-            for &to in polygraph.known.out(node).iter().chain(derived.out(node)) {
-                row.iter_mut().zip(&rows[to as usize * words..]).for_each(|(mine, theirs)| *mine |= theirs);
-            }
-            if let Some(&at) = column.get(&node) {
-                row[at / 64] |= 1 << (at % 64);
-            }
-            rows[node as usize * words..][..words].copy_from_slice(&row);
-        }
-        let mut base = vec![0u64; column.len() * words];
-        for (&node, &at) in &column {
-            base[at * words..][..words].copy_from_slice(&rows[node as usize * words..][..words]);
-        }
-        let edges = csp.edges.iter().map(|guarded| (column[&guarded.edge.0], column[&guarded.edge.1])).collect();
-        Some((words, base, edges))
+        let tree = Small::over(&csp, &polygraph.known, &derived)?.lay_open(wanted)?;
+        let mut drawing =
+            Drawing { round: self, csp: &csp, paths: Paths::new(polygraph, self.orders), decided: Vec::new() };
+        let mut choices = FxHashSet::default();
+        let mut cycle = |closing: usize, picks: &[Alternative]| drawing.cycle(closing, picks);
+        let assumption = |pick: Alternative| self.explainer.assumption(&csp, pick);
+        let (proof, _) = draw(&tree, &mut Vec::new(), &mut choices, &mut cycle, &assumption)?;
+        Some(Drawn { proof, choices: choices.len() as u64, decided: drawing.decided })
     }
 }
 
@@ -378,62 +360,29 @@ struct Drawing<'r, 'e, 'p, 'a> {
     csp: &'r Csp,
     paths: Paths<'r, 'a>,
     decided: Vec<Pair>,
-    choices: FxHashSet<u32>,
 }
 
 impl Drawing<'_, '_, '_, '_> {
-    /// The proof of a tree, and the picks that it uses. A choice that some branch does not use is not shown.
-    fn draw(&mut self, tree: &Tree, picks: &mut Vec<Alternative>) -> Option<(Proof, FxHashSet<Alternative>)> {
-        match tree {
-            Tree::Closed { edge } => self.cycle(*edge, picks),
-            Tree::Cases { choice, branches } => {
-                let mut cases = Vec::new();
-                let mut used = FxHashSet::default();
-                for (alternative, below) in branches {
-                    let pick = (*choice, *alternative);
-                    picks.push(pick);
-                    let drawn = self.draw(below, picks);
-                    picks.pop();
-                    let (proof, mut needs) = drawn?;
-                    if !needs.remove(&pick) {
-                        return Some((proof, needs));
-                    }
-                    used.extend(needs);
-                    cases.push(Case { assumption: self.round.explainer.assumption(self.csp, pick), proof });
-                }
-                self.choices.insert(*choice);
-                Some((Proof::Cases(cases), used))
-            }
-        }
-    }
-
-    fn cycle(&mut self, closing: usize, picks: &[Alternative]) -> Option<(Proof, FxHashSet<Alternative>)> {
-        // An effect stands for the first pick that needs it.
-        let mut because: FxHashMap<u32, Alternative> = FxHashMap::default();
-        for (chosen, (effect, excluded)) in &self.csp.excluded {
-            if *excluded == 0 && picks.contains(chosen) {
-                because.entry(*effect).or_insert(*chosen);
-            }
-        }
-        let holds = |picked: &Alternative| picks.contains(picked) || (picked.1 == 1 && because.contains_key(&picked.0));
+    fn cycle(&mut self, closing: usize, picks: &[Alternative]) -> Option<Closed> {
+        let holding = Holding::of(self.csp, picks);
         let mut extra = Extra::default();
-        for (at, guarded) in self.csp.edges.iter().enumerate() {
-            if guarded.when.iter().all(holds) {
-                extra.entry(guarded.edge.0).or_default().push((guarded.edge.1, Label::Chosen(at as u32)));
-            }
+        for (at, guarded) in holding.edges() {
+            extra.entry(guarded.edge.0).or_default().push((guarded.edge.1, Label::Chosen(at as u32)));
         }
         let (from, to) = self.csp.edges[closing].edge;
-        let (_, mut steps) = self.paths.path(to, |node| node == from, self.round.before_round, &extra, None)?;
+        let mut steps = Vec::new();
+        if from != to {
+            steps = self.paths.path(to, |node| node == from, self.round.before_round, &extra, None)?.1;
+        }
         steps.insert(0, (from, to, Label::Chosen(closing as u32)));
         let mut used = FxHashSet::default();
         for &(_, _, label) in &steps {
             if let Label::Chosen(at) = label {
-                let when = self.csp.edges[at as usize].when.iter();
-                used.extend(when.map(|picked| because.get(&picked.0).copied().unwrap_or(*picked)));
+                used.extend(holding.needs(at as usize));
                 self.decided.extend(self.round.explainer.decided_behind(self.csp, at as usize));
             }
         }
         self.decided.extend(self.round.explainer.decided(&steps));
-        Some((Proof::Cycle(self.round.explainer.edges(&steps, Some(self.csp))), used))
+        Some((self.round.explainer.edges(&steps, Some(self.csp)), used))
     }
 }

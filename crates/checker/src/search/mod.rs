@@ -8,8 +8,10 @@
 mod acyclicity;
 mod cases;
 mod csp;
+mod drawing;
 mod explain;
 mod greedy;
+mod meant;
 mod net;
 mod orders;
 mod paths;
@@ -18,6 +20,8 @@ mod prune;
 mod reach;
 mod sat;
 mod select;
+mod selection;
+mod selection_cases;
 
 use rustc_hash::FxHashMap;
 
@@ -28,10 +32,10 @@ use self::net::{Net, topological};
 use self::polygraph::Polygraph;
 use self::prune::{Pruned, prune};
 use self::sat::{Question, Solved, solve};
-use self::select::Selectors;
+use self::select::{Demands, Selectors};
 use crate::acyclic::{Explanation, Rule, Space};
-use crate::analysis::{Analysis, Decision, Open, Violation};
-use crate::attribution::{Fault, INITIAL, NONE, ReadFault};
+use crate::analysis::{Analysis, Decision, Open};
+use crate::attribution::{INITIAL, NONE};
 use crate::components::components;
 use crate::dependencies::Graph;
 use crate::outcome::Role;
@@ -43,22 +47,12 @@ const EDGES_MAX: usize = 60_000_000;
 impl Analysis {
     /// Decides by search. `graph` is what is known for certain at this level.
     pub(crate) fn search(&self, graph: &Graph, rule: Rule, real_time: bool) -> Decision {
-        let selectors = Selectors::of(self, real_time);
-        // A read that only transactions explain that cannot have taken effect.
-        let unexplained = selectors
-            .all
-            .iter()
-            .find(|selector| selector.candidates.is_empty() && self.roles[selector.reader as usize] != Role::Absent);
-        if let Some(selector) = unexplained {
+        let demands = Demands { timed: real_time, repeatable: true, reads: true };
+        let selectors = Selectors::of(self, &self.roles, demands);
+        if let Some(selector) = selectors.unexplained(&self.roles) {
             return match selectors.left_out {
                 Some(txn) => Decision::Undecided(Open::NoTimes(txn)),
-                None => Decision::Violated(vec![Violation::Fault(Fault {
-                    kind: ReadFault::ThinAir,
-                    reader: selector.reader,
-                    read_op: selector.op,
-                    other_op: NONE,
-                    other: INITIAL,
-                })]),
+                None => Decision::Violated(vec![selector.fault()]),
             };
         }
         let times = real_time.then(|| {
@@ -69,8 +63,23 @@ impl Analysis {
         let space = Space { graph, rule, timeline: times.as_ref() };
         let polygraph = Polygraph::new(self, space, &selectors);
         let first = guess(&polygraph, &selectors, None);
+        let told = |explanation: &Explanation| selectors.entries.is_empty() || self.keeps_told(explanation);
         if first.complete {
-            return Decision::Satisfied(Some(self.explained(&polygraph, &first.order, &[])));
+            let explanation = self.explained(&polygraph, &first.order, &[]);
+            if told(&explanation) {
+                return Decision::Satisfied(Some(explanation));
+            }
+        }
+        if rule != Rule::Serializable {
+            // One transaction after the other explains the weaker levels too, and is sooner guessed: no snapshot has to be
+            // placed among commits.
+            let serial = Space { graph, rule: Rule::Serializable, timeline: times.as_ref() };
+            let serial = Polygraph::new(self, serial, &selectors);
+            let order = guess(&serial, &selectors, None);
+            let explanation = order.complete.then(|| self.explained(&serial, &order.order, &[]));
+            if let Some(explanation) = explanation.filter(&told) {
+                return Decision::Satisfied(Some(explanation));
+            }
         }
         let pruned = prune(&polygraph);
         let explainer = Explainer { polygraph: &polygraph, selectors: &selectors, pruned: &pruned };
@@ -80,7 +89,10 @@ impl Analysis {
         // What pruning found may be enough to guess right.
         let guess = guess(&polygraph, &selectors, Some(&pruned.derived));
         if guess.complete {
-            return Decision::Satisfied(Some(self.explained(&polygraph, &guess.order, &[])));
+            let explanation = self.explained(&polygraph, &guess.order, &[]);
+            if told(&explanation) {
+                return Decision::Satisfied(Some(explanation));
+            }
         }
         let pairs = pruned.orders.iter().flat_map(|orders| orders.open());
         let csp = Csp::of(&polygraph, &selectors, &pruned.orders, pairs);
@@ -231,6 +243,6 @@ fn plausible(polygraph: &Polygraph<'_>, selectors: &Selectors, guess: &Guess, ch
             let before = selector.candidates.iter().enumerate().filter(|(_, version)| written(version) <= read);
             before.max_by_key(|(_, version)| written(version)).map_or(0, |(at, _)| at as u32)
         }
-        Choice::Effect(_) => 0,
+        Choice::Effect(_) | Choice::Meant(_) => 0,
     }
 }

@@ -222,7 +222,7 @@ impl<'a> Polygraph<'a> {
 }
 
 /// The place in the file, if that has its sessions mixed; if one comes after the other, how far on each is in its session.
-fn plausible_places(analysis: &Analysis) -> Vec<i64> {
+pub fn plausible_places(analysis: &Analysis) -> Vec<i64> {
     const SCALE: i64 = 1 << 40;
     let sessions = &analysis.history.txns.session;
     let in_a_row = sessions.windows(2).filter(|pair| pair[0] == pair[1]).count();

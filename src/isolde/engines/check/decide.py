@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from isolde._core import BUDGET, Analysis, Columns, Decision, Explanation, Satisfied, Undecided, Violated
+from isolde.engines.check.by_cases import by_cases
 from isolde.engines.check.explain import Explainer
+from isolde.engines.check.frontier import frontier
 from isolde.engines.check.reasons import why_undecided
 from isolde.errors import IsoldeError
 from isolde.findings import CommitOrder, EvidenceUsed, Finding, HistorySize, Report, Verdict
-from isolde.levels import Level
+from isolde.levels import LEVELS, Level, implies
 
 # Which question of the core decides a level. Repeatable read (PL-2.99) is serializability of the item operations, and
 # histories with predicates are not answered yet, so the two coincide.
@@ -31,6 +34,9 @@ QUESTIONS: dict[Level, str] = {
 }
 
 
+_WEAK = frozenset({"information-flow", "read-committed", "read-atomic", "causal"})
+
+
 def check(
     columns: Columns,
     levels: Sequence[Level],
@@ -40,11 +46,13 @@ def check(
     every: bool = False,
     order: bool = False,
     budget: int = BUDGET,
+    surveyed: bool = False,
 ) -> Report:
     """Decides each level in turn; the evidence is read once for all of them.
 
-    ``every`` asks for an anomaly of each strongly connected component, ``order`` for the order that explains a satisfied level;
-    ``budget`` is the number of steps that a search may take for one level.
+    ``surveyed`` also finds out where the line between the levels runs, asking no more than it takes. ``every`` asks for an
+    anomaly of each strongly connected component, ``order`` for the order that explains a satisfied level; ``budget`` is the
+    number of steps that a search may take for one level.
     """
     counts = columns.counts()
     size = HistorySize(
@@ -54,19 +62,48 @@ def check(
     analysis = Analysis(columns, session_order=session_order, judge_aborted=judge_aborted, budget=budget)
     known = analysis.evidence()
     used = EvidenceUsed(known.so, known.wr, known.ww, known.rw, known.open_pairs)
-    findings = []
+    evidence_seconds = time.perf_counter() - began
     asked: dict[str, Decision] = {}
-    for level in levels:
-        decision = _decide(analysis, QUESTIONS[level], asked, every=every)
-        seconds = time.perf_counter() - began
-        findings.append(_finding(analysis, columns, level, decision, seconds, used, keep_order=order))
+
+    def decided(level: Level) -> Finding:
         began = time.perf_counter()
-    return Report(size, tuple(findings))
+        decision = _decide(analysis, QUESTIONS[level], asked, every=every)
+        finding = _finding(analysis, columns, level, decision, 0.0, used, keep_order=order)
+        if isinstance(decision, Undecided) and decision.code == "ambiguous-read" and budget > counts.operations:
+
+            def ask(assumed: Columns, share: int) -> Finding:
+                options = {"session_order": session_order, "judge_aborted": judge_aborted, "order": order}
+                return check(assumed, [level], budget=share, **options).findings[0]
+
+            finding = by_cases(columns, finding, ask, budget=budget, judge_aborted=judge_aborted)
+        return replace(finding, seconds=time.perf_counter() - began)
+
+    # Reading the evidence belongs to the first level.
+    findings = [decided(level) for level in levels]
+    if findings:
+        findings[0] = replace(findings[0], seconds=findings[0].seconds + evidence_seconds)
+    if not surveyed:
+        return Report(size, tuple(findings))
+    everything = list(findings)
+    for entry in reversed(LEVELS):
+        if not _follows(entry.level, everything):
+            everything.append(decided(entry.level))
+    return Report(size, tuple(findings), frontier(everything))
 
 
-# What decides a question that reads with several writers leave open: a stronger one that holds.
+def _follows(level: Level, known: Sequence[Finding]) -> bool:
+    """Whether what is known of other levels, or of this one, leaves nothing to ask."""
+    return any(
+        finding.level is level
+        or (finding.verdict is Verdict.SATISFIED and implies(finding.level, level))
+        or (finding.verdict is Verdict.VIOLATED and implies(level, finding.level))
+        for finding in known
+    )
+
+
+# Where a weak question has too many choices, a stronger one may still hold: an order of all is sooner guessed than whom every
+# read saw, since it brings the reads along.
 _STRONGER = ("serializable", "snapshot", "prefix")
-_OPEN_READS = frozenset({"ambiguous-read", "blind-failure"})
 
 
 def _decide(analysis: Analysis, question: str, asked: dict[str, Decision], *, every: bool) -> Decision:
@@ -74,12 +111,9 @@ def _decide(analysis: Analysis, question: str, asked: dict[str, Decision], *, ev
     if question in asked:
         return asked[question]
     decision = analysis.decide(question, every=every)
-    if isinstance(decision, Undecided) and decision.code in _OPEN_READS and question not in _STRONGER:
-        for stronger in _STRONGER:
-            answer = _decide(analysis, stronger, asked, every=every)
-            if isinstance(answer, Satisfied):
-                decision = answer
-                break
+    if isinstance(decision, Undecided) and decision.code == "choices" and question in _WEAK:
+        answers = (_decide(analysis, stronger, asked, every=every) for stronger in _STRONGER)
+        decision = next((answer for answer in answers if isinstance(answer, Satisfied)), decision)
     asked[question] = decision
     return decision
 

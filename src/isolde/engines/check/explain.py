@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from isolde._core import (
+    Assumption,
     BeforeInitial,
     Blocks,
     Columns,
@@ -19,6 +20,7 @@ from isolde._core import (
     Proof,
     Reason,
     SearchConflict,
+    ToldTwice,
     UnexplainedRead,
     Violation,
 )
@@ -93,6 +95,10 @@ class Explainer:
                     " which comes before every write."
                 )
                 return self.build("g0", (writer,), (), text)
+            case ToldTwice(key, writer, write):
+                of = f"the initial value of {render_value(json.loads(key))}" if write is None else self.written(write)
+                text = f"The versions lines name {of} more often than it was written."
+                return self.build("g0", () if writer is None else (writer,), (), text)
             case _:
                 assert_never(self.violation)
 
@@ -190,25 +196,34 @@ class Explainer:
         return replace(self.build(name, positions, (), text, self.needed), cases=cases)
 
     def case(self, case: CoreCase) -> Case:
-        first, second = case.assumption.first, case.assumption.second
-        key = _key_of(self.op(first))
-        left = self.name(first.txn)
-        target: TxnId | None = None if second is None else self.transaction(second.txn).id
-        match case.assumption.kind:
-            case "before":
-                assert second is not None, "two writes are compared"
-                text = f"{left} wrote {self.written(first)} before {self.name(second.txn)} wrote {self.written(second)}"
-            case "source":
-                of = "the initial one" if second is None else f"that of {self.name(second.txn)}"
-                seen = f"{render_value(key)}" if observed(self.op(first)) is None else self.content(first)
-                text = f"the {seen} that {left} saw was {of}"
-            case _:
-                assert_never(case.assumption.kind)
-        supposed = Supposition(case.assumption.kind, key, self.transaction(first.txn).id, first.index, target, text)
+        supposed = self.supposition(case.assumption)
         if isinstance(case.proof, Cycle):
             name, links, _ = self.named_cycle(case.proof)
             return Case(supposed, Circle(name, links))
         return Case(supposed, tuple(self.case(below) for below in case.proof))
+
+    def supposition(self, assumed: Assumption) -> Supposition:
+        first, second = assumed.first, assumed.second
+        target: TxnId | None = None if second is None else self.transaction(second.txn).id
+        of = "the initial one" if second is None else f"that of {self.name(second.txn)}"
+        match assumed.kind:
+            case "before":
+                assert second is not None, "two writes are compared"
+                key, left = _key_of(self.op(first)), self.name(first.txn)
+                text = f"{left} wrote {self.written(first)} before {self.name(second.txn)} wrote {self.written(second)}"
+            case "source":
+                key, left = _key_of(self.op(first)), self.name(first.txn)
+                seen = f"{render_value(key)}" if observed(self.op(first)) is None else self.content(first)
+                text = f"the {seen} that {left} saw was {of}"
+            case "meant":
+                # Here the place is one in the versions lines.
+                line = self.history.versions[first.txn]
+                told = f"{render_value(line.key)} = {_plain(line.values[first.index])}"
+                text = f"the {told} at place {first.index + 1} of the versions line was {of}"
+                return Supposition("meant", line.key, first.txn, first.index, target, text)
+            case _:
+                assert_never(assumed.kind)
+        return Supposition(assumed.kind, key, self.transaction(first.txn).id, first.index, target, text)
 
     def name_of_inferred(self, reasons: Sequence[Reason]) -> str:
         """What a cycle is called that only readers show, by what the level lets a reader see."""
@@ -243,6 +258,8 @@ class Explainer:
                 )
             case "ww" if self.appends(reason.from_op):
                 text = f"{start} appended {self.written(reason.from_op)}, and {end} then {self.written(reason.to_op)}."
+            case "ww" if source == target:
+                text = f"The versions lines put {self.written(reason.from_op)} of {start} where nothing can follow it."
             case "ww":
                 text = f"{end} overwrote {self.written(reason.from_op)} of {start} with {self.written(reason.to_op)}."
             case "rw" if self.appends(reason.to_op):
@@ -388,6 +405,8 @@ def _mentioned(violation: Violation) -> Iterable[int]:
             yield from () if proof is None else _mentioned_in(proof)
         case BeforeInitial(_, writer, _):
             yield writer
+        case ToldTwice(_, writer, _):
+            yield from () if writer is None else (writer,)
         case OrderConflict(_, earlier, later, between):
             yield from (earlier, later, *between)
         case SearchConflict(_, order, stuck, maybe):
@@ -404,7 +423,7 @@ def _mentioned_in(proof: Proof) -> Iterable[int]:
         yield from _mentioned(proof)
         return
     for case in proof:
-        yield case.assumption.first.txn
+        yield from () if case.assumption.kind == "meant" else (case.assumption.first.txn,)
         yield from () if case.assumption.second is None else (case.assumption.second.txn,)
         yield from _mentioned_in(case.proof)
 
@@ -412,10 +431,13 @@ def _mentioned_in(proof: Proof) -> Iterable[int]:
 def circles_of(cases: Iterable[Case]) -> Iterable[Circle]:
     """The cycles at the ends of all cases."""
     for case in cases:
-        if isinstance(case.outcome, Circle):
-            yield case.outcome
-        else:
-            yield from circles_of(case.outcome)
+        match case.outcome:
+            case Circle():
+                yield case.outcome
+            case Anomaly():
+                yield from circles_of(case.outcome.cases)
+            case _:
+                yield from circles_of(case.outcome)
 
 
 def _summary(case: Case, *, otherwise: bool) -> str:
@@ -423,7 +445,8 @@ def _summary(case: Case, *, otherwise: bool) -> str:
     if isinstance(case.outcome, Circle):
         around = [txn_name(link.source) for link in case.outcome.cycle]
         return f"{start}, {' → '.join([*around, around[0]])} is a {case.outcome.name}"
-    return f"{start}, {sum(1 for _ in circles_of(case.outcome))} further cases close in cycles too"
+    below = case.outcome.cases if isinstance(case.outcome, Anomaly) else case.outcome
+    return f"{start}, {sum(1 for _ in circles_of(below))} further cases close in cycles too"
 
 
 def _key_of(op: Operation) -> Key:

@@ -35,23 +35,17 @@ def why_undecided(columns: Columns, level: Level, decision: Undecided) -> str:
                 f"duplicate-write: {what} of {where} has more than one possible writer"
                 f" ({_count(first, 'such read')}); values that are unique for each key would decide it"
             )
-        case "blind-failure":
-            return (
-                f"{what} of {where} failed without saying what it saw ({_count(first, 'such operation')});"
-                " record the current value of failed compare-and-sets"
-            )
-        case "told-order":
-            return "the versions lines name values with several possible writers, or say nothing that this level's rule uses"
         case "budget":
             return (
                 f"the order of {_count(first, 'operation')} on the key of {what} was not settled within {second:,} steps;"
                 " a larger --budget may settle it"
             )
         case "choices":
+            pairs = [f"the order of {_count(first, 'pair')} of writes"] if first else []
+            reads = [f"what {_count(second, 'read or told value')} mean"] if second else []
             return (
-                f"the search used up its budget with the order of {_count(first, 'pair')} of writes"
-                + (f" and the writers of {_count(second, 'read')}" if second else "")
-                + " still open; a larger --budget, session order, times or versions lines would help"
+                f"the search used up its budget with {' and '.join([*pairs, *reads])} still open; a larger --budget,"
+                " session order, times or versions lines would help"
             )
         case code:
             return f"{_OPERATIONS.get(code, code)}, which this version of Isolde does not decide at {level.value}"

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import replace
 
+from isolde.engines.check.shared_elements import counted_readers
 from isolde.findings import Anomaly
 from isolde.history import (
     Append,
@@ -33,7 +34,7 @@ def has_lists(history: History) -> bool:
     return any(isinstance(op, Append) or (isinstance(op, Read) and isinstance(op.value, tuple)) for op in ops)
 
 
-def as_registers(history: History, *, reads_bind: bool) -> History:
+def as_registers(history: History, *, reads_bind: bool, judge_aborted: bool) -> History:
     """The history with each list replaced by its last element; ``reads_bind``: who read a list appended after what it shows.
 
     A read after an own append still shows what that was made on, so the writes of each transaction are put at its end.
@@ -45,7 +46,14 @@ def as_registers(history: History, *, reads_bind: bool) -> History:
         return replace(t, ops=(*reads, *writes))
 
     initial = {key: listed(value)[-1] if listed(value) else None for key, value in history.initial.items()}
-    transactions = tuple(map(single, history.transactions))
+    counted = counted_readers(history, judge_aborted=False) if reads_bind else []
+    if reads_bind and judge_aborted:
+        counted = [t for t in history.transactions if _was_seen(history, t)]
+    seen = {t.id for t in counted if t.status is Status.UNKNOWN}
+    # One of unknown outcome took effect if a list shows its elements, be they the last or not.
+    transactions = tuple(
+        replace(single(t), status=Status.COMMITTED) if t.id in seen else single(t) for t in history.transactions
+    )
     return replace(
         history, transactions=transactions, initial=initial, versions=tuple(_order(history, reads_bind=reads_bind))
     )
@@ -68,6 +76,12 @@ def _outside(transaction: Transaction) -> list[tuple[Key, tuple[Scalar, ...]]]:
             ends = list(shown[len(shown) - len(mine) :]) == mine
             lists.append((op.key, shown[: len(shown) - len(mine)] if ends else shown))
     return lists
+
+
+def _was_seen(history: History, appender: Transaction) -> bool:
+    appended = {(op.key, token(op.element)) for op in appender.ops if isinstance(op, Append)}
+    others = (_outside(t) for t in history.transactions if t is not appender)
+    return any((key, token(element)) in appended for lists in others for key, shown in lists for element in shown)
 
 
 def _outside_of(transaction: Transaction, key: Key) -> list[tuple[Scalar, ...]]:
@@ -141,10 +155,10 @@ def _inexplicable(history: History, reader: Transaction, key: Key) -> bool:
 
 
 def _disagrees(history: History, reader: Transaction, key: Key) -> bool:
-    """Whether some list and one that somebody else read are not the one a beginning of the other."""
+    """Whether some list and another one that was read are not the one a beginning of the other."""
     mine = [list(map(token, shown)) for shown in _outside_of(reader, key)]
     for other in history.transactions:
-        for shown in _outside_of(other, key) if other.id != reader.id else []:
+        for shown in _outside_of(other, key):
             theirs = list(map(token, shown))
             if any(a[: len(b)] != b[: len(a)] for a in mine for b in [theirs]):
                 return True

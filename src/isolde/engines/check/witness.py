@@ -86,14 +86,15 @@ def _unordered(columns: Columns, anomaly: Anomaly) -> Iterator[History]:
 
 
 def _with_outcomes(history: History) -> History:
-    """What is unknown took effect, since somebody, maybe left behind, read it; but nothing is known to follow its end."""
+    """What is unknown took effect, since somebody, maybe left behind, read it; but nothing is known to follow its end. One
+    without a start among others that have times stays as it is: as a committed one it would leave real time undecided."""
     times = [time for t in history.transactions for time in (t.start, t.end) if time is not None]
     last = max(times, default=None)
     return replace(
         history,
         transactions=tuple(
             t
-            if t.status is not Status.UNKNOWN
+            if t.status is not Status.UNKNOWN or (last is not None and t.start is None)
             else replace(t, status=Status.COMMITTED, end=last if t.start is not None else t.end)
             for t in history.transactions
         ),

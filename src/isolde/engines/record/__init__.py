@@ -1,10 +1,11 @@
 """Workloads on real databases: sessions that send transactions and write down what came back."""
 
+from isolde.engines.record.client import Tally
 from isolde.engines.record.durability import Lost, lost_writes
 from isolde.engines.record.faults import Event, Fault, Nemesis
 from isolde.engines.record.final import final_state
 from isolde.engines.record.run import Job, Outcome, Progress, Round, Run, Watcher, finish
-from isolde.engines.record.session import Tally
+from isolde.engines.record.session import keyvalue_job
 
 __all__ = [
     "Event",
@@ -20,5 +21,6 @@ __all__ = [
     "Watcher",
     "final_state",
     "finish",
+    "keyvalue_job",
     "lost_writes",
 ]

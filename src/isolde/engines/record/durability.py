@@ -2,8 +2,9 @@
 
 A value that a key holds at the end is *stale* if a committed transaction replaced it: one that read it and then wrote the key, or
 one that wrote the key and began after the transaction that wrote the value had ended. In either case the database had
-the newer version and has it no more. This needs no isolation level: it is as true of read committed as of serializable. A list
-has lost what a committed transaction appended if the final one does not hold it.
+the newer version and has it no more. A value that nobody can have left there is stale as well: a store that came back empty
+shows a key as absent that nobody deleted. This needs no isolation level: it is as true of read committed as of
+serializable. A list has lost what a committed transaction appended if the final one does not hold it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Lost:
 def lost_writes(history: History, final: Mapping[Key, Value]) -> list[Lost]:
     """One for each key that went back, in the order of the keys; empty if everything committed is there."""
     found: dict[Key, Lost] = {}
-    ends = _ends_of_writers(history)
+    ends, possible = _ends_of_writers(history)
     for transaction in history.transactions:
         if transaction.status is not Status.COMMITTED:
             continue
@@ -55,7 +56,7 @@ def lost_writes(history: History, final: Mapping[Key, Value]) -> list[Lost]:
             followed = end is not None and transaction.start is not None and transaction.start > end
             # Deletes repeat: an absent key that was read, written and deleted again is not stale.
             replaced = final[key] is not None and seen.get(key, _NOTHING) == final[key]
-            if replaced or followed:
+            if replaced or followed or (key, final[key]) not in possible:
                 found[key] = Lost(key, transaction.id, value, final[key])
     return list(found.values())
 
@@ -73,8 +74,9 @@ def _last_writes(transaction: Transaction) -> dict[Key, Scalar]:
     return writes
 
 
-def _ends_of_writers(history: History) -> dict[tuple[Key, Value], int]:
-    """When the last transaction that wrote a value to a key had ended at the latest; none if that is not known.
+def _ends_of_writers(history: History) -> tuple[dict[tuple[Key, Value], int], set[tuple[Key, Value]]]:
+    """When the last transaction that wrote a value to a key had ended at the latest, none if that is not known; and all
+    values that a key can have been left with.
 
     Deletes repeat: a key that is absent was left so by the last of them, which any may be.
     """
@@ -91,7 +93,7 @@ def _ends_of_writers(history: History) -> dict[tuple[Key, Value], int]:
                 ends[place] = max(ends.get(place, transaction.end), transaction.end)
     for key, first in history.initial.items():
         ends.setdefault((key, first), -1)
-    return {place: end for place, end in ends.items() if place not in unknown}
+    return {place: end for place, end in ends.items() if place not in unknown}, ends.keys() | unknown
 
 
 def _name(transaction: TxnId) -> str:

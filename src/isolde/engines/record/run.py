@@ -6,18 +6,17 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from isolde.databases import Database, Kind, Offer, Table
+from isolde.databases import Database, Table
+from isolde.engines.record.client import Client, Surroundings, Tally
 from isolde.engines.record.gate import Gate
 from isolde.engines.record.journal import Journal
-from isolde.engines.record.session import Lists, Session, Tally
 from isolde.errors import InputError, IsoldeError
 from isolde.formats.recording import HEADER, HISTORY, SESSIONS, merged
-from isolde.workloads import Settings
 
 _POLL_S = 0.1
 # How long a stop waits for transactions in flight before their connections are broken off.
@@ -25,20 +24,29 @@ _GRACE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
+class Worker:
+    """A client, and where its plans come from."""
+
+    client: Client[Any]
+    next_plan: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """What is run, and where it is recorded.
 
-    ``transactions`` counts planned ones (retries come on top); ``timeout_s`` bounds one transaction; ``patience_s`` is how
-    long a session tries to reach the database again.
+    ``worker`` makes a session. ``transactions`` counts planned ones (retries come on top); ``timeout_s`` bounds one transaction;
+    ``patience_s`` is how long a session tries to reach the database again.
     """
 
     database: Database
     table: Table
-    offer: Offer
-    settings: Settings
     sessions: int
     directory: Path
+    initial: Sequence[tuple[int, int]]
     meta: Mapping[str, Any]
+    worker: Callable[[int, Journal, Surroundings], Worker]
+    seed: int = 0
     transactions: int | None = None
     seconds: float | None = None
     timeout_s: float = 10.0
@@ -66,11 +74,14 @@ class Watcher:
     """Who looks on, on the caller's thread, while sessions go on.
 
     ``progress`` is called now and then. If there is a ``first_round``, sessions meet after so many transactions, and then each
-    time that there are twice as many; ``quiet`` is called after each round, and ``True`` ends the run.
+    time that there are twice as many, or as many more if rounds are not ``growing``. ``at_rest`` is called while nobody does
+    anything, on a session's thread; ``quiet`` after each round, while they go on: its ``True`` ends the run.
     """
 
     progress: Callable[[Progress], None] = lambda _: None
     first_round: int | None = None
+    growing: bool = True
+    at_rest: Callable[[int], None] = lambda _: None
     quiet: Callable[[Round], bool] = lambda _: False
 
 
@@ -98,31 +109,16 @@ class Run:
         self._job, self._watcher = job, watcher
         self._shared = _Shared()
         _prepare(job)
-        lists = Lists(job.settings.keys) if job.table.kind is Kind.LISTS else None
         folder = job.directory / SESSIONS
         self._journals = [Journal(folder / f"{number}.jsonl") for number in range(job.sessions)]
-        self._sessions = [
-            Session(
-                number=number,
-                sessions=job.sessions,
-                database=job.database,
-                table=job.table,
-                offer=job.offer,
-                journal=journal,
-                lists=lists,
-                believes=job.settings.workload.name == "cas",
-                patience_s=job.patience_s,
-                stop=self._shared.stop,
-                seed=job.settings.seed,
-            )
-            for number, journal in enumerate(self._journals)
-        ]
+        shared = Surroundings(job.database, job.table, job.sessions, job.patience_s, self._shared.stop, job.seed)
+        workers = [job.worker(number, journal, shared) for number, journal in enumerate(self._journals)]
+        self._clients = [worker.client for worker in workers]
         self._gate = Gate(job.sessions, self._note_round)
-        plans = [job.settings.plans(number) for number in range(job.sessions)]
         self._begun = time.monotonic()
         self._threads = [
-            threading.Thread(target=self._work, args=(session, plans[number], number), daemon=True)
-            for number, session in enumerate(self._sessions)
+            threading.Thread(target=self._work, args=(worker, number), daemon=True)
+            for number, worker in enumerate(workers)
         ]
         for thread in self._threads:
             thread.start()
@@ -147,30 +143,32 @@ class Run:
             return Outcome(self._tally(), seconds, failure, interrupted)
         return Outcome(self._tally(), seconds, None, interrupted)
 
-    def _work(self, session: Session, plans: Any, number: int) -> None:
+    def _work(self, worker: Worker, number: int) -> None:
         """A session's thread."""
         job, stop = self._job, self._shared.stop
         quota = _share(job.transactions, job.sessions, number)
         deadline = None if job.seconds is None else self._begun + job.seconds
-        meet = _share(self._watcher.first_round, job.sessions, number)
+        every = _share(self._watcher.first_round, job.sessions, number)
+        meet = every
         done = 0
         try:
             while not stop.is_set() and (quota is None or done < quota):
                 if deadline is not None and time.monotonic() > deadline:
                     break
-                session.step(plans.next())
+                worker.client.step(worker.next_plan())
                 done += 1
                 if meet is not None and done >= max(1, meet):
                     self._gate.arrive()
-                    meet *= 2
+                    meet = meet * 2 if self._watcher.growing else meet + max(1, every or 0)
         except BaseException as error:
             self._shared.failures.append(error)
             stop.set()
         finally:
             self._gate.leave()
-            session.close()
+            worker.client.close()
 
     def _note_round(self) -> None:
+        self._watcher.at_rest(self._tally().planned)
         sizes = {journal.path.name: journal.size() for journal in self._journals}
         self._shared.rounds.append(Round(self._tally().planned, sizes))
 
@@ -185,8 +183,8 @@ class Run:
         """Tells how far it is, and frees sessions whose statement does not return."""
         now = time.monotonic()
         self._watcher.progress(Progress(self._tally(), now - self._begun))
-        for session in self._sessions:
-            since, connection = session.busy_since, session.connection
+        for client in self._clients:
+            since, connection = client.busy_since, client.connection
             if since is not None and connection is not None and now - since > self._job.timeout_s:
                 connection.abandon()
 
@@ -196,16 +194,16 @@ class Run:
         while self._alive():
             self._look_after()
             if time.monotonic() > deadline:
-                for session in self._sessions:
-                    connection = session.connection
+                for client in self._clients:
+                    connection = client.connection
                     if connection is not None:
                         connection.abandon()
                 deadline = time.monotonic() + _GRACE_S
 
     def _tally(self) -> Tally:
         total = Tally()
-        for session in self._sessions:
-            total.add(session.tally)
+        for client in self._clients:
+            total.add(client.tally)
         return total
 
 
@@ -215,13 +213,14 @@ def _share(total: int | None, sessions: int, number: int) -> int | None:
 
 
 def _prepare(job: Job) -> None:
-    """The directory with its header; one that is there already is not touched."""
-    # A list that was never written is empty, which is what an absent key means to a reader of lists.
-    keys = range(job.settings.keys) if job.table.kind is Kind.REGISTERS else ()
+    """The directory with its header; one that holds a run already is not touched."""
+    for name in (HEADER, HISTORY, SESSIONS):
+        if (job.directory / name).exists():
+            raise InputError(f"{job.directory}: a run is recorded there already; choose another place with --output")
     header = {
         "isolde": "history",
         "version": 1,
-        "initial": [[key, 0] for key in keys],
+        "initial": [list(pair) for pair in job.initial],
         "meta": dict(job.meta),
     }
     try:

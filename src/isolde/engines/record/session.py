@@ -1,44 +1,24 @@
-"""One session: a thread that sends transactions and writes down what came back."""
+"""A client of registers or lists: what it means to do comes as a plan, what it writes is its own."""
 
 from __future__ import annotations
 
 import json
-import random
-import threading
-import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from isolde._core.plans import Intent, Plan
-from isolde.databases import Connection, Database, Offer, Table
+from isolde.databases import Connection, Database, Kind, Offer, Table
+from isolde.engines.record.client import Client, Surroundings
 from isolde.engines.record.journal import Journal
 from isolde.engines.record.line import Line
-from isolde.errors import Aborted, ConnectionLost, IsoldeError, StatementFailed
+from isolde.engines.record.run import Job, Worker
+from isolde.workloads import Settings
 
 # Plain integers: the loop below compares one for each operation.
 _READ, _WRITE, _DELETE = int(Intent.READ), int(Intent.WRITE), int(Intent.DELETE)
-_RETRIES = 6
-_BACK_OFF_S = 0.0005
-_AFTER_A_LOSS_S = (0.02, 0.1)
 # A list that has grown so long is left for a fresh one: each read shows all of it.
 _LIST_LENGTH_MAX = 50
-
-
-@dataclass(slots=True)
-class Tally:
-    """What one session has done so far; written by its thread, read by any."""
-
-    planned: int = 0
-    committed: int = 0
-    aborted: int = 0
-    unknown: int = 0
-    reconnected: int = 0
-
-    def add(self, other: Tally) -> None:
-        self.planned += other.planned
-        self.committed += other.committed
-        self.aborted += other.aborted
-        self.unknown += other.unknown
-        self.reconnected += other.reconnected
 
 
 class Lists:
@@ -57,105 +37,32 @@ class Lists:
             self._current[place] = key + self._keys
 
 
-class Session:
-    """One client. ``step`` runs one planned transaction to its end, with its retries."""
+class Session(Client[Plan]):
+    """One session. ``believes``: it sends compare-and-sets, and remembers what it thinks that each key holds."""
 
     def __init__(
         self,
-        *,
         number: int,
-        sessions: int,
-        database: Database,
-        table: Table,
-        offer: Offer,
         journal: Journal,
+        shared: Surroundings,
+        *,
+        offer: Offer,
         lists: Lists | None,
         believes: bool,
-        patience_s: float,
-        stop: threading.Event,
-        seed: int,
     ) -> None:
-        self.tally = Tally()
-        self.busy_since: float | None = None
-        """When the statement that is now waited for was sent; read by the watchdog."""
-        self.connection: Connection | None = None
-        self._number, self._sessions = number, sessions
-        self._name = number
+        super().__init__(number, journal, shared)
+        self._level = offer
         self._value = number
-        self._database, self._table, self._offer = database, table, offer
-        self._journal, self._lists, self._believes = journal, lists, believes
-        self._patience_s, self._stop = patience_s, stop
-        self._chance = random.Random(seed * 1_000_003 + number)
-        # What a client of compare-and-sets thinks that each key holds.
+        self._lists, self._believes = lists, believes
         self._beliefs: dict[int, object] = {}
 
-    def step(self, plan: Plan) -> None:
-        """Runs a planned transaction, and again as a new one while the database aborts it."""
-        self.tally.planned += 1
-        for attempt in range(_RETRIES):
-            if self._attempt(plan) or self._stop.is_set():
-                return
-            time.sleep(self._chance.random() * _BACK_OFF_S * 2**attempt)
-
-    def connect(self) -> None:
-        """A connection, however long it takes within the run's patience."""
-        deadline = time.monotonic() + self._patience_s
-        while True:
-            try:
-                self.connection = self._database.connect(self._table)
-                return
-            except (ConnectionLost, IsoldeError):
-                if time.monotonic() > deadline or self._stop.is_set():
-                    raise
-                time.sleep(0.05)
-
-    def close(self) -> None:
-        if self.connection is not None:
-            self.connection.close()
-            self.connection = None
-
-    def _attempt(self, plan: Plan) -> bool:
-        """One transaction; whether it needs no other try."""
-        if self.connection is None:
-            self.connect()
-        connection = self.connection
-        assert connection is not None
-        transaction = Line(self._journal, self._name)
-        committing = False
-        self.busy_since = time.monotonic()
-        try:
-            connection.begin(self._offer)
-            if self._lists is None:
-                self._operations(connection, plan, transaction)
-            else:
-                self._list_operations(connection, plan, transaction)
-            committing = True
-            connection.commit()
-        except Aborted:
-            transaction.end(b"aborted")
-            self.tally.aborted += 1
-            self._roll_back(connection)
-            return False
-        except ConnectionLost as lost:
-            # Before COMMIT is sent nothing can have taken effect; after it, everything may have.
-            unknown = committing or lost.maybe_applied
-            transaction.end(b"unknown" if unknown else b"aborted")
-            if unknown:
-                self.tally.unknown += 1
-            else:
-                self.tally.aborted += 1
-            self._renew()
-            return unknown
-        except StatementFailed:
-            transaction.end(b"unknown" if committing else b"aborted")
-            raise
-        finally:
-            self.busy_since = None
-        transaction.end(b"committed")
-        self.tally.committed += 1
-        return True
+    def _offer(self, plan: Plan) -> Offer:  # noqa: ARG002 - one level for all of them
+        return self._level
 
     def _operations(self, connection: Connection, plan: Plan, transaction: Line) -> None:
+        if self._lists is not None:
+            self._list_operations(connection, plan, transaction, self._lists)
+            return
         seen: dict[int, bytes] = {}
         for intent, key in plan:
             if intent == _READ:
@@ -178,14 +85,13 @@ class Session:
             if self._believes and key in seen:
                 self._beliefs[key] = json.loads(seen[key])
 
-    def _list_operations(self, connection: Connection, plan: Plan, transaction: Line) -> None:
-        assert self._lists is not None
+    def _list_operations(self, connection: Connection, plan: Plan, transaction: Line, lists: Lists) -> None:
         for intent, place in plan:
-            key = self._lists.key(place)
+            key = lists.key(place)
             if intent == _READ:
                 raw = connection.read(key)
                 transaction.answered(b'["r",%d,%b]' % (key, raw))
-                self._lists.seen(place, key, raw.count(b",") + 1)
+                lists.seen(place, key, raw.count(b",") + 1)
             else:
                 element = self._fresh()
                 transaction.intend(b'["a",%d,%d]' % (key, element))
@@ -213,19 +119,28 @@ class Session:
 
     def _fresh(self) -> int:
         """A value that nobody else writes; 0 is what every key starts with."""
-        self._value += self._sessions
+        self._value += self._shared.sessions
         return self._value
 
-    def _roll_back(self, connection: Connection) -> None:
-        try:
-            connection.rollback()
-        except ConnectionLost:
-            self._renew()
 
-    def _renew(self) -> None:
-        """The old connection is gone, and with it the session: what follows is another one."""
-        self.close()
-        # A server that is down refuses at once; asking it in a busy loop would fill the history with nothing.
-        self._stop.wait(self._chance.uniform(*_AFTER_A_LOSS_S))
-        self.tally.reconnected += 1
-        self._name += self._sessions
+def keyvalue_job(
+    database: Database,
+    table: Table,
+    offer: Offer,
+    settings: Settings,
+    *,
+    sessions: int,
+    directory: Path,
+    meta: Mapping[str, Any],
+) -> Job:
+    """A run of a workload on registers or lists, without bounds yet."""
+    lists = Lists(settings.keys) if table.kind is Kind.LISTS else None
+    believes = settings.workload.name == "cas"
+
+    def worker(number: int, journal: Journal, shared: Surroundings) -> Worker:
+        session = Session(number, journal, shared, offer=offer, lists=lists, believes=believes)
+        return Worker(session, settings.plans(number).next)
+
+    # A list that was never written is empty, which is what an absent key means to a reader of lists.
+    keys = range(settings.keys) if table.kind is Kind.REGISTERS else ()
+    return Job(database, table, sessions, directory, [(key, 0) for key in keys], meta, worker, settings.seed)

@@ -89,7 +89,9 @@ class Catalog:
                 rowid = place
         implied = self.dialect is not Dialect.SQLITE
         solid = tuple(
-            not column.nullable or place == rowid or (implied and (column.name in table.primary_key or column.generated))
+            not column.nullable
+            or place == rowid
+            or (implied and (column.name in table.primary_key or column.generated))
             for place, column in enumerate(table.columns)
         )
         keys = ((table.primary_key,) if table.primary_key else ()) + table.uniques
@@ -109,7 +111,9 @@ class Catalog:
 
     def key(self, table: Table, positions: tuple[int, ...]) -> Key:
         """Texts are folded where the dialect's comparison ignores case; one column is its value, several are a tuple."""
-        folded = self.dialect is Dialect.MYSQL and any(table.columns[place].type.kind is Kind.TEXT for place in positions)
+        folded = self.dialect is Dialect.MYSQL and any(
+            table.columns[place].type.kind is Kind.TEXT for place in positions
+        )
         if len(positions) == 1:
             if not folded:
                 return itemgetter(positions[0])

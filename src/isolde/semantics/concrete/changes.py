@@ -98,6 +98,8 @@ def _assigned(
 def _value(frame: Frame, info: TableInfo, assignment: Assignment) -> str:
     column = info.table.columns[info.column(assignment.column)]
     if isinstance(assignment.value, Default):
+        if column.generated and frame.compiler.dialect is Dialect.MYSQL:
+            raise outside("UPDATE of a generated id to DEFAULT in MySQL")
         return default(frame.compiler, info, column)
     value = frame.compiler.rules.stored(frame.compile(assignment.value), column)
     return frame.compiler.namespace.call(stored_rowid, value) if info.column(column.name) == info.rowid else value
@@ -170,6 +172,8 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
     if len(set(places)) < len(places):
         raise ExecutionError("name", "a column is named twice in INSERT")
     frame, writer = Frame(compiler, parent), Writer()
+    if compiler.dialect is Dialect.MYSQL and insert.on_conflict is not None:
+        _refuse_odd_update(insert, info, names)
     source = _rows(compiler, frame, info, insert, places, writer)
     conflict, arguments = _conflict(compiler, frame, info, insert.on_conflict)
     plan = constraints.InsertPlan(
@@ -177,7 +181,7 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
         checks=constraints.Checks.of(compiler, info, tuple(range(len(info.types)))),
         mode=insert.mode,
         conflict=insert.on_conflict is not None,
-        target=_target(compiler, info, insert.on_conflict),
+        target=_target(info, insert.on_conflict),
         updating=insert.on_conflict is not None and bool(insert.on_conflict.assignments),
         known=None if isinstance(insert.source, Select) else len(insert.source),
         supplied=info.generated is not None and info.generated in places,
@@ -199,13 +203,19 @@ def _refuse_bending(insert: Insert, info: TableInfo) -> None:
         raise outside("INSERT IGNORE … SELECT in MySQL", "IGNORE also bends values to the columns' types")
 
 
-def _rows(
-    compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, places: list[int], writer: Writer
-) -> str:
+def _refuse_odd_update(insert: Insert, info: TableInfo, names: tuple[str, ...]) -> None:
+    assert insert.on_conflict is not None
+    for assignment in insert.on_conflict.assignments:
+        if assignment.column not in names and info.solid[info.column(assignment.column)]:
+            raise outside("ON DUPLICATE KEY UPDATE of a NOT NULL column that the INSERT does not name", "name it")
+    reads = [part.table for part in parts(insert.source) if isinstance(part, TableSource)]
+    if isinstance(insert.source, Select) and info.table.name in reads:
+        raise outside("INSERT … SELECT … ON DUPLICATE KEY UPDATE from the table itself", "select into variables first")
+
+
+def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, places: list[int], writer: Writer) -> str:
     columns = info.table.columns
-    defaults = {
-        place: default(compiler, info, column) for place, column in enumerate(columns) if place not in places
-    }
+    defaults = {place: default(compiler, info, column) for place, column in enumerate(columns) if place not in places}
     if isinstance(insert.source, Select):
         query = compiler.query(insert.source, frame)
         if len(query.columns) != len(places):
@@ -246,8 +256,19 @@ def _rows(
     reads = [part.table for part in parts(insert.source) if isinstance(part, TableSource)]
     if compiler.dialect is Dialect.MYSQL and insert.table in reads:
         raise outside("an INSERT of several rows whose values read the table", "MariaDB shows them the rows before")
-    # A query among the values sees the table as it was before the statement.
-    return f"list({call})" if any(isinstance(part, Select) for part in parts(insert.source)) else call
+    if not any(isinstance(part, Select) for part in parts(insert.source)):
+        return call
+    # A query among the values sees the table as it was before the statement; ids are still taken row by row.
+    place = info.generated
+    if (
+        place is not None
+        and compiler.dialect is Dialect.POSTGRESQL
+        and f"S.next_id({info.position})" in " ".join(inner.lines)
+    ):
+        raise outside(
+            "an INSERT of several rows with generated ids whose values are read by queries", "insert row by row"
+        )
+    return f"list({call})"
 
 
 def _defaulting(compiler: Compiler, insert: Insert) -> bool:
@@ -255,7 +276,7 @@ def _defaulting(compiler: Compiler, insert: Insert) -> bool:
     return insert.mode is InsertMode.REPLACE and compiler.dialect is Dialect.SQLITE
 
 
-def _target(compiler: Compiler, info: TableInfo, conflict: OnConflict | None) -> tuple[int, ...]:
+def _target(info: TableInfo, conflict: OnConflict | None) -> tuple[int, ...]:
     """The unique keys that ON CONFLICT looks at, by position."""
     if conflict is None or not conflict.columns:
         return tuple(range(len(info.uniques)))
@@ -266,9 +287,7 @@ def _target(compiler: Compiler, info: TableInfo, conflict: OnConflict | None) ->
     return found
 
 
-def _conflict(
-    compiler: Compiler, frame: Frame, info: TableInfo, conflict: OnConflict | None
-) -> tuple[str, str]:
+def _conflict(compiler: Compiler, frame: Frame, info: TableInfo, conflict: OnConflict | None) -> tuple[str, str]:
     """A function from the row that is there, and the one that was to be inserted, to the new one; ``None`` leaves it."""
     if conflict is None or not conflict.assignments:
         return "None", ""

@@ -69,7 +69,7 @@ def row_check(compiler: Compiler, info: TableInfo, places: tuple[int, ...]) -> C
     source = "\n".join(["def check_row(S, r):", *[f"    {memo}" for memo in frame.memos], *writer.lines])
     own.functions.append(source)
     check_row = own.finish("check_row")
-    return lambda row: check_row(None, row)  # type: ignore[no-any-return]
+    return lambda row: check_row(None, row)
 
 
 def broken(kind: str, reason: str) -> ExecutionError:
@@ -118,6 +118,8 @@ def updated_keys(store: Store, position: int, hits: list[Hit], checks: Checks) -
         raise
     if len(hits) > 1:
         _order_matters(table, hits)
+    if store.dialect is Dialect.MYSQL and table.info.generated is not None:
+        table.counter = max(table.counter, *(row[table.info.generated] + 1 for _, _, row in hits), 0)
     if checks.outgoing or checks.incoming:
         _references(store, checks, [hit[2] for hit in hits], [hit[1] for hit in hits])
     if store.dialect is Dialect.MYSQL:
@@ -207,7 +209,9 @@ def _orphans(store: Store, reference: Reference, gone: list[Row]) -> None:
     for row in gone:
         key = reference.parent_key(row)
         if key is not None and children.get(key) and not _there(store, parent, reference.parent_columns, key):
-            raise ExecutionError("foreign-key", f"{child.info.table.name} still refers to {key!r} of {parent.info.table.name}")
+            raise ExecutionError(
+                "foreign-key", f"{child.info.table.name} still refers to {key!r} of {parent.info.table.name}"
+            )
 
 
 # INSERT
@@ -246,10 +250,14 @@ def inserted(
             plan.checks.row(row)
         if plan.mode is InsertMode.REPLACE:
             taken = table.conflicts(row, range(len(table.unique)))
+            same = len(taken) == 1 and table.rows[taken[0]] == row
             for number in taken:
                 gone.append(table.rows[number])
                 table.delete(number, store.undo)
-            count += len(taken) if store.dialect is Dialect.MYSQL else 0
+            if store.dialect is Dialect.MYSQL:
+                # The row is deleted before the new one comes, whose key would do as well. A row that stays as it is counts once.
+                _incoming(store, plan.position, gone)
+                count += 0 if same else len(taken)
         elif plan.conflict or plan.mode is InsertMode.IGNORE:
             taken = table.conflicts(row, plan.target)
             if taken:
@@ -265,10 +273,14 @@ def inserted(
         for reference in plan.checks.outgoing:
             _parents(store, reference, [table.rows[number] for number in new_numbers if number in table.rows])
     if gone:
-        for reference in store.catalog.references:
-            if reference.parent == plan.position:
-                _orphans(store, reference, gone)
+        _incoming(store, plan.position, gone)
     return count, done
+
+
+def _incoming(store: Store, position: int, gone: list[Row]) -> None:
+    for reference in store.catalog.references:
+        if reference.parent == position:
+            _orphans(store, reference, gone)
 
 
 def _one(store: Store, plan: InsertPlan, table: TableData, row: Row) -> tuple[int, list[Row]]:
@@ -308,12 +320,12 @@ def _resolved(
     done: list[Row],
     gone: list[Row],
 ) -> int:
-    """ON CONFLICT DO UPDATE, ON DUPLICATE KEY UPDATE, or nothing. MySQL counts 2 for a row that changed, 0 for one that did not."""
+    """ON CONFLICT DO UPDATE, ON DUPLICATE KEY UPDATE, or nothing. MySQL counts 2 for a row that changed, 0 for another."""
     if not plan.updating:
         return 0
     number = taken[0]
     if len(taken) > 1 and store.dialect is Dialect.MYSQL:
-        raise outside("ON DUPLICATE KEY UPDATE where several rows hold a key", "which one is updated depends on the order of keys")
+        raise outside("ON DUPLICATE KEY UPDATE where several rows hold a key", "delete the others first")
     if store.dialect is Dialect.POSTGRESQL and number in new_numbers:
         raise ExecutionError("cardinality", "ON CONFLICT DO UPDATE cannot affect a row a second time")
     old = table.rows[number]
@@ -346,12 +358,15 @@ class _Ids:
         self.place = table.info.generated
         self.left = 0
         self.size = 1
+        self.row = -1
+        self.first: int | None = None
         self.next = 0
 
     def filled(self, row: Row) -> Row:
         if self.place is None or self.store.dialect is Dialect.POSTGRESQL:
             return row
         value = row[self.place]
+        self.row += 1
         if value is None or (value == 0 and self.store.dialect is Dialect.MYSQL):
             value = self._largest() + 1 if self.store.dialect is Dialect.SQLITE else self._reserved()
             return (*row[: self.place], value, *row[self.place + 1 :])
@@ -364,7 +379,8 @@ class _Ids:
 
     def _reserved(self) -> int:
         if self.left == 0:
-            self.left = self.plan.known or self.size
+            self.first = self.row if self.first is None else self.first
+            self.left = max(self.plan.known - (self.row - self.first), 1) if self.plan.known else self.size
             self.size *= 2
             self.next = self.table.counter
             self.table.counter += self.left
@@ -374,8 +390,12 @@ class _Ids:
         return value
 
     def seen(self, row: Row) -> None:
-        """MySQL's counter follows ids that were given."""
-        if self.place is not None and self.store.dialect is Dialect.MYSQL and row[self.place] >= self.table.counter:
-            self.table.counter = row[self.place] + 1
-
-
+        """MySQL's counter follows ids that were given, and so do those that are still reserved."""
+        if self.place is None or self.store.dialect is not Dialect.MYSQL:
+            return
+        value = row[self.place]
+        if value >= self.table.counter:
+            self.table.counter = value + 1
+        if self.left and value >= self.next:
+            self.left = max(0, self.left - (value + 1 - self.next))
+            self.next = value + 1

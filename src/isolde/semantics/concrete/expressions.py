@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, assert_never
 
-from isolde.errors import ExecutionError
+from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete.catalog import TableInfo
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.static import BOOLEAN, Code, Sort, Static
@@ -29,6 +30,7 @@ from isolde.tx.expressions import (
     Parameter,
     ScalarQuery,
     Truth,
+    Unary,
     UnaryOperation,
 )
 
@@ -152,7 +154,7 @@ class Frame:
             case Parameter():
                 return self.parameter(expression.name)
             case UnaryOperation():
-                return rules.unary(expression.operator, self.compile(expression.operand))
+                return self._unary(expression)
             case BinaryOperation():
                 return self._binary(expression)
             case Is():
@@ -189,6 +191,31 @@ class Frame:
             right = self.condition(expression.right, expression.operator.value.upper())
             return f"({left} {expression.operator.value} {right})"
         return self.compiler.rules.truth(self.compile(expression), what).text
+
+    def _unary(self, node: UnaryOperation) -> Code:
+        operand = self.compile(node.operand)
+        folding = self.compiler.dialect is Dialect.MYSQL and node.operator is Unary.NEGATE
+        if folding and operand.type.sort is Sort.INTEGER and operand.constant is None:
+            return self._mysql_negated(node, operand)
+        return self.compiler.rules.unary(node.operator, operand)
+
+    def _mysql_negated(self, node: UnaryOperation, operand: Code) -> Code:
+        """MariaDB makes a decimal of the negative of a negative constant, because the least integer has no opposite."""
+        from isolde.semantics.concrete.sources import parts
+
+        result = self.compiler.rules.unary(node.operator, operand)
+        if any(
+            isinstance(part, Name | Parameter | Aggregate | Exists | InQuery | ScalarQuery)
+            for part in parts(node.operand)
+        ):
+            return result
+        try:
+            value = eval(operand.text, dict(self.compiler.namespace.names))
+        except (ExecutionError, OutsideFragment):
+            return result
+        if value is None or value >= 0:
+            return result
+        return self.compiler.rules.literal(Decimal(-value))
 
     def _binary(self, node: BinaryOperation) -> Code:
         rules = self.compiler.rules
@@ -364,7 +391,9 @@ def checked(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
 def first(rows: list[tuple[object, ...]]) -> object:
     """SQLite's: the first of several rows, if it does not matter which that is."""
     if any(row != rows[0] for row in rows):
-        raise outside("a scalar query of several rows without an order", "SQLite takes the row that its plan finds first")
+        raise outside(
+            "a scalar query of several rows without an order", "SQLite takes the row that its plan finds first"
+        )
     return rows[0][0] if rows else None
 
 

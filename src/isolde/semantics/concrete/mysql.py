@@ -78,7 +78,9 @@ def strict_text_number(text: str) -> float:
 
 def no_number(text: str) -> Exception:
     """It is an error, or it is not, as the plan has it: constants are converted before errors count."""
-    return outside(f"a text that is no number, taken as one in a statement that changes tables ({text!r}),", "use a number")
+    return outside(
+        f"a text that is no number, taken as one in a statement that changes tables ({text!r}),", "use a number"
+    )
 
 
 def text_integer(text: str) -> int:
@@ -91,6 +93,20 @@ def strict_text_integer(text: str) -> int:
     if not found or text[found.end() :].strip(" \t\n\v\f\r"):
         raise no_number(text)
     return int(found[1])
+
+
+def nearest_away(number: float) -> int:
+    return numbers.nearest_integer(Decimal(number))
+
+
+def text_nearest(text: str) -> int:
+    found = _PREFIX.match(text)
+    return numbers.nearest_integer(Decimal(found[1])) if found else 0
+
+
+def strict_text_nearest(text: str) -> int:
+    strict_text_number(text)
+    return text_nearest(text)
 
 
 def float_text(number: float) -> str:
@@ -165,7 +181,9 @@ def checked_divisor(function: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-_CHECKED = {function: checked_divisor(function) for function in (float_quotient, decimal_quotient, integer_part, remainder)}
+_CHECKED = {
+    function: checked_divisor(function) for function in (float_quotient, decimal_quotient, integer_part, remainder)
+}
 
 
 def shifted_left(number: int, count: int) -> int:
@@ -219,7 +237,7 @@ def clamped_decimal(value: Any, precision: int, scale: int) -> Decimal:
     try:
         return stored_decimal(value, precision, scale)
     except ExecutionError:
-        largest = Decimal(10 ** precision - 1).scaleb(-scale)
+        largest = Decimal(10**precision - 1).scaleb(-scale)
         return largest if value > 0 else -largest
 
 
@@ -395,7 +413,9 @@ class MySQL(Rules):
             return [self.double(code) for code in codes], FLOAT
         if Sort.DECIMAL in sorts or len({type_.unsigned for type_ in types}) > 1:
             scale = max(type_.scale for type_ in types)
-            return [self.scaled(self.exact(code), scale) for code in codes], decimal_of(scale)
+            # Signed and unsigned integers meet in a decimal; marked, because a cast to UNSIGNED still reads their bits.
+            whole = replace(decimal_of(scale), unsigned=Sort.DECIMAL not in sorts)
+            return [self.scaled(self.exact(code), scale) for code in codes], whole
         bits = max(type_.bits for type_ in types)
         return list(codes), replace(types[0], bits=bits)
 
@@ -429,7 +449,15 @@ class MySQL(Rules):
         return self.namespace.ref(numbers.within(64, unsigned))
 
     def word(self, code: Code) -> Code:
-        code = self.integer(code)
+        """As the bit operators take it: by way of a decimal, so that halves go away from zero."""
+        code = self.value(code)
+        if code.type.sort is Sort.FLOAT:
+            code = self.lifted(nearest_away, [code], BIGINT)
+        elif code.type.sort is Sort.TEXT:
+            strict_text = strict_text_nearest if self.changing else text_nearest
+            code = self.lifted(strict_text, [code], BIGINT)
+        else:
+            code = self.integer(code)
         return code if code.type.unsigned else self.lifted(wrap_unsigned, [code], UNSIGNED)
 
     def binary(self, operator: Binary, left: Code, right: Code) -> Code:
@@ -503,7 +531,10 @@ class MySQL(Rules):
         if Sort.TIMESTAMP in sorts:
             if sorts - {Sort.TIMESTAMP, Sort.TEXT}:
                 raise outside("a time compared to a number")
-            return [self.lifted(from_timestamp, [code], TIMESTAMP) if code.type.sort is Sort.TEXT else code for code in codes]
+            return [
+                self.lifted(from_timestamp, [code], TIMESTAMP) if code.type.sort is Sort.TEXT else code
+                for code in codes
+            ]
         if sorts & {Sort.TEXT, Sort.FLOAT}:
             return [self.double(code) for code in codes]
         return codes
@@ -525,12 +556,12 @@ class MySQL(Rules):
                 text = self.to_text(code)
                 return text if type_.length is None else self.lift(f"{{0}}[:{type_.length}]", [text], TEXT)
             case Kind.INTEGER | Kind.BOOLEAN:
-                sort = code.type.sort
+                sort, whole = code.type.sort, code.type.unsigned
                 code = self.integer(code)
                 if sort is Sort.INTEGER or sort is Sort.NULL:
                     wrap = wrap_unsigned if type_.unsigned else wrap_signed
                     return self.lifted(wrap, [code], UNSIGNED if type_.unsigned else BIGINT)
-                if sort is Sort.TEXT and type_.unsigned:
+                if (sort is Sort.TEXT or whole) and type_.unsigned:
                     return self.lifted(wrap_unsigned, [code], UNSIGNED)
                 name = self.namespace.ref(clamp)
                 return self.lift(f"{name}({{0}}, {type_.unsigned})", [code], UNSIGNED if type_.unsigned else BIGINT)
@@ -565,8 +596,14 @@ class MySQL(Rules):
             case Kind.FLOAT:
                 return self.lifted(stored_float, [code], target).text
             case Kind.TEXT:
+                if have.sort is Sort.DECIMAL and not code.column and code.constant is None:
+                    raise outside("a computed decimal stored as text", "cast it to CHAR")
                 text = self.to_text(code)
-                return self.lift(f"{ref(stored_text)}({{0}}, {type_.length})", [text], target).text if type_.length else text.text
+                return (
+                    self.lift(f"{ref(stored_text)}({{0}}, {type_.length})", [text], target).text
+                    if type_.length
+                    else text.text
+                )
             case Kind.TIMESTAMP:
                 if have.sort not in (Sort.TIMESTAMP, Sort.TEXT, Sort.NULL):
                     raise outside("a number stored as a time")

@@ -167,8 +167,9 @@ def modulo(left: int, right: int) -> int:
 
 
 def shifted_left(number: int, count: int, bits: int) -> int:
-    shifted = (number << (count % bits)) & (2**bits - 1)
-    return shifted - 2**bits if shifted >> (bits - 1) else shifted
+    size = 1 << bits
+    shifted = (number << (count % bits)) % size
+    return shifted - size if shifted >= size // 2 else shifted
 
 
 def shifted_right(number: int, count: int, bits: int) -> int:
@@ -209,8 +210,7 @@ def float_sign(number: float) -> float:
 
 
 def decimal_round(number: Decimal, scale: int) -> Decimal:
-    result = numbers.rounded(number, max(min(scale, 2000), -2000))
-    return result
+    return numbers.rounded(number, max(min(scale, 2000), -2000))
 
 
 def substring(text: str, start: int, length: int | None = None) -> str:
@@ -583,4 +583,3 @@ _DECIMAL_OPERATIONS = {
     Binary.DIVIDE: numbers.postgresql_quotient,
     Binary.MODULO: numbers.remainder,
 }
-

@@ -44,7 +44,8 @@ def called(rules: PostgreSQL, function: Function, arguments: list[Code]) -> Code
         case Function.NULLIF:
             left, right = arguments
             (left_same, right_same), _ = rules.common([left, right], "NULLIF")
-            return nullif(rules, rules.compared(Binary.EQUAL, left_same, right_same), left if left.type.sort not in _UNTYPED else left_same)
+            value = left if left.type.sort is left_same.type.sort else left_same
+            return nullif(rules.compared(Binary.EQUAL, left_same, right_same), value)
         case Function.CONCAT:
             parts = [_shown(rules, argument) for argument in arguments]
             return Code(f"({' + '.join(parts)})", TEXT, solid=True)
@@ -72,16 +73,14 @@ def coalesced(rules: PostgreSQL, codes: list[Code]) -> Code:
     return Code(text, type_, solid=codes[-1].solid)
 
 
-def nullif(rules: PostgreSQL, equal: Code, value: Code) -> Code:
+def nullif(equal: Code, value: Code) -> Code:
     return Code(f"(None if {equal.text} else {value.text})", value.type)
 
 
 def _shown(rules: PostgreSQL, code: Code) -> str:
     """As ``concat`` shows a value: a null is nothing, true is ``t``."""
-    if code.type.sort is Sort.BOOLEAN:
-        shown = rules.lift("'t' if {0} else 'f'", [code], TEXT)
-    else:
-        shown = rules.to_text(code)
+    truth = code.type.sort is Sort.BOOLEAN
+    shown = rules.lift("'t' if {0} else 'f'", [code], TEXT) if truth else rules.to_text(code)
     return shown.text if shown.solid else f"({shown.text} or '')"
 
 

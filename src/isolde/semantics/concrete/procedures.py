@@ -104,13 +104,11 @@ class ProcedureCompiler:
                 break
             del self.compiler.functions[saved:]
         else:
-            raise outside(f"procedure {self.procedure.name}, whose variables' types do not settle,", "declare their types")
+            raise outside(
+                f"procedure {self.procedure.name}, whose variables' types do not settle,", "declare their types"
+            )
         parameters = [f"v_{local.name}" for local in self.procedure.parameters]
-        start = [
-            f"    v_{variable} = None"
-            for variable in self.variables
-            if f"v_{variable}" not in parameters
-        ]
+        start = [f"    v_{variable} = None" for variable in self.variables if f"v_{variable}" not in parameters]
         for local, type_ in zip(self.procedure.parameters, self.given, strict=True):
             if local.type is not None:
                 converted = self.compiler.rules.stored(Code(f"v_{local.name}", type_), Column(local.name, local.type))
@@ -217,7 +215,9 @@ class ProcedureCompiler:
                 writer.line(f"raise {self.compiler.namespace.ref(AbortSignal)}({reason})")
             case Assert():
                 writer.open(f"if not {frame.condition(step.condition, 'ASSERT')}:")
-                message = step.message or f"the assertion at {step.place}" if step.place else step.message or "an assertion"
+                message = (
+                    step.message or f"the assertion at {step.place}" if step.place else step.message or "an assertion"
+                )
                 writer.line(f"raise {self.compiler.namespace.ref(AssertionSignal)}({message!r})")
                 writer.indent -= 1
             case _:
@@ -351,7 +351,9 @@ class ProcedureCompiler:
         arguments = ", ".join(self.compiler.rules.output(code) for code in codes)
         name = self.compiler.namespace.ref(step.procedure)
         writer.line("S.step()")
-        writer.line(f"rows = S.called({self.compiler.namespace.ref(self.program)}, {name}, ({arguments}{',' if codes else ''}))")
+        writer.line(
+            f"rows = S.called({self.compiler.namespace.ref(self.program)}, {name}, ({arguments}{',' if codes else ''}))"
+        )
         for place, variable in enumerate(step.into):
             writer.line(f"v_{variable} = rows[{place}] if len(rows) > {place} else None")
             if variable not in self.declared and self.variables.get(variable, NULL).sort is Sort.NULL:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,9 @@ def compile_query(compiler: Compiler, select: Select, parent: Frame | None, exis
     select = _aliases(select, outputs, frame)
     orders = [expression.expression for expression in select.order_by]
     asked = [output.expression for output in outputs] + orders + ([select.having] if select.having else [])
-    grouped = bool(select.group_by) or select.having is not None or any(has_aggregate(expression) for expression in asked)
+    grouped = (
+        bool(select.group_by) or select.having is not None or any(has_aggregate(expression) for expression in asked)
+    )
     if any(has_aggregate(condition) for condition in (*conjuncts(select.where), *select.group_by)):
         raise ExecutionError("type", "aggregates are not allowed in WHERE and GROUP BY")
     sort = bool(select.order_by)
@@ -85,7 +88,9 @@ def expanded(items: tuple[Item | Star, ...], frame: Frame) -> list[Output]:
             continue
         found = [binding for binding in frame.bindings if item.table is None or binding.name == item.table]
         if not found:
-            raise ExecutionError("name", f"there is no table {item.table} for its columns" if item.table else "* without tables")
+            raise ExecutionError(
+                "name", f"there is no table {item.table} for its columns" if item.table else "* without tables"
+            )
         for binding in found:
             outputs.extend(Output(column, Name(column, binding.name)) for column in binding.columns)
     return outputs
@@ -185,9 +190,8 @@ def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer
         text = f"[{value} for {target} in rows if ({value} := {operand.text}) is not None]"
         if node.distinct:
             key = rules.key(Code(value, operand.type))
-            text = f"list({{{key}: {value} for {target} in rows if ({value} := {operand.text}) is not None}}.values())"
-            if "t" in key and key != value:
-                text = f"{compiler.namespace.ref(distinct)}([({key}, {value}) for {target} in rows if ({value} := {operand.text}) is not None])"
+            pairs = f"[({key}, {value}) for {target} in rows if ({value} := {operand.text}) is not None]"
+            text = f"{compiler.namespace.ref(distinct)}({pairs})"
         return Code(f"{compiler.namespace.ref(function)}({text})", type_, solid=function is len)
 
     frame.aggregated = aggregated
@@ -248,7 +252,7 @@ def _children(expression: Expression) -> list[Any]:
         part = waiting.pop()
         if isinstance(part, tuple):
             waiting.extend(part)
-        elif isinstance(part, (*Expression.__args__, Select)):  # type: ignore[attr-defined]
+        elif isinstance(part, (*Expression.__args__, Select)):
             found.append(part)
         elif type(part).__name__ == "When":
             waiting.extend((part.condition, part.result))
@@ -296,6 +300,12 @@ def _emit(select: Select, outputs: list[Output], frame: Frame, writer: Writer, s
             raise outside("SELECT DISTINCT ordered by what is not in the result")
         keys.append(rules.sort_key(frame.compile(order.expression)))
     if select.distinct:
+        if frame.compiler.dialect is Dialect.MYSQL and any(
+            code.type.sort is Sort.FLOAT and not code.column for code in codes
+        ):
+            raise outside(
+                "DISTINCT of computed floating-point numbers in MySQL", "they are rounded on the way; cast to DECIMAL"
+            )
         same = ", ".join(rules.key(code) for code in codes)
         writer.line(f"same = ({same},)")
         writer.open("if same not in seen:")
@@ -307,7 +317,9 @@ def _emit(select: Select, outputs: list[Output], frame: Frame, writer: Writer, s
 def _finish(select: Select, frame: Frame, writer: Writer, sort: bool) -> None:
     compiler = frame.compiler
     if sort:
-        specs = tuple((place, order.descending, nulls_first(order, compiler)) for place, order in enumerate(select.order_by))
+        specs = tuple(
+            (place, order.descending, nulls_first(order, compiler)) for place, order in enumerate(select.order_by)
+        )
         writer.line(f"out = {compiler.namespace.ref(ordered)}(out, {specs!r})")
     if select.offset is not None:
         writer.line("out = out[offset or 0:]")
@@ -328,11 +340,11 @@ def ordered(
 ) -> list[tuple[Any, ...]]:
     """Sorted by the last key first: sorting is stable."""
     for place, descending, first in reversed(specs):
-        null = (0, 0) if first is not descending else (2, 0)
-        rows.sort(
-            key=lambda entry, place=place, null=null: null if entry[0][place] is None else (1, entry[0][place]),  # type: ignore[misc]
-            reverse=descending,
-        )
+        rows.sort(key=_sort_key(place, (0, 0) if first is not descending else (2, 0)), reverse=descending)
     return [row for _, row in rows]
 
 
+def _sort_key(
+    place: int, null: tuple[int, Any]
+) -> Callable[[tuple[tuple[Any, ...], tuple[Any, ...]]], tuple[int, Any]]:
+    return lambda entry: null if entry[0][place] is None else (1, entry[0][place])

@@ -48,7 +48,7 @@ def number(value: Any) -> int | float:
     return value  # type: ignore[no-any-return]
 
 
-def integer(value: Any) -> int:
+def integer(value: str | int | float) -> int:
     """As CAST AS INTEGER takes it: towards zero, at most 64 bits."""
     if isinstance(value, str):
         found = _INTEGER_PREFIX.match(value)

@@ -24,7 +24,8 @@ def called(rules: SQLite, function: Function, arguments: list[Code]) -> Code:
             condition = rules.truth(arguments[0])
             return Code(f"({arguments[1].text} if {condition.text} else {arguments[2].text})", ANY)
         case Function.NULLIF:
-            equal = rules.compared(Binary.EQUAL, *arguments)
+            # Arguments of a function have no affinity any more.
+            equal = rules.compared(Binary.EQUAL, *(argument.typed(ANY) for argument in arguments))
             return Code(f"(None if {equal.text} else {arguments[0].text})", ANY)
         case Function.GREATEST:
             return rules.lifted(greatest, arguments, ANY)
@@ -35,7 +36,7 @@ def called(rules: SQLite, function: Function, arguments: list[Code]) -> Code:
         case Function.CONCAT | Function.CEILING | Function.FLOOR:
             raise ExecutionError("name", f"no such function: {function.value}")
         case _:
-            return rules.lifted(_FUNCTIONS[function], arguments, ANY)
+            return rules.lifted(_FUNCTIONS[function], arguments, ANY, solid=function is not Function.SIGN)
 
 
 def greatest(*values: Any) -> Any:

@@ -47,7 +47,9 @@ class Static:
     columns: tuple[tuple[str, Static], ...] = ()
 
     def __str__(self) -> str:
-        return {16: "smallint", 32: "integer", 64: "bigint"}[self.bits] if self.sort is Sort.INTEGER else self.sort.value
+        return (
+            {16: "smallint", 32: "integer", 64: "bigint"}[self.bits] if self.sort is Sort.INTEGER else self.sort.value
+        )
 
 
 BOOLEAN = Static(Sort.BOOLEAN)

@@ -71,7 +71,12 @@ class Store:
     """Tables of a schema that behave as the dialect says. Nothing here is concurrent: one transaction at a time."""
 
     def __init__(
-        self, schema: Schema, dialect: Dialect, *, clock: Callable[[], datetime] | None = None, steps_max: int = STEPS_MAX
+        self,
+        schema: Schema,
+        dialect: Dialect,
+        *,
+        clock: Callable[[], datetime] | None = None,
+        steps_max: int = STEPS_MAX,
     ) -> None:
         catalog = Catalog(schema, dialect)
         self.dialect = dialect
@@ -167,8 +172,9 @@ class Store:
         info = data.info
         for row in rows:
             data.insert(tuple(row), self.undo)
-            if info.generated is not None and isinstance(row[info.generated], int):
-                data.counter = max(data.counter, row[info.generated] + 1)  # type: ignore[operator]
+            given = row[info.generated] if info.generated is not None else None
+            if isinstance(given, int):
+                data.counter = max(data.counter, given + 1)
         self.undo.clear()
 
     def copy(self) -> Store:

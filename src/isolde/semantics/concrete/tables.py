@@ -16,7 +16,7 @@ Undo = list[tuple[int, int, Row | None, Row | None]]
 
 
 class TableData:
-    """``unique`` maps keys to row numbers; ``equality`` maps keys of other columns to sets of them, built when first asked for."""
+    """``unique`` maps keys to row numbers; ``equality`` maps other columns' keys to sets of them, when first asked for."""
 
     __slots__ = ("counter", "equality", "equality_keys", "info", "next_number", "rows", "shared", "unique")
 

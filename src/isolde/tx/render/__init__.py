@@ -1,8 +1,8 @@
 """The transaction language back to SQL text of a dialect: for real databases, for messages, for people.
 
-``render`` writes parameters as ``:name``, so that the text can be read again; ``rendered`` as the dialect's drivers want them. A node whose
-meaning a dialect cannot say is refused (``OutsideFragment``), with one exception that changes nothing: SQLite has one writer at a
-time, so ``FOR UPDATE`` is left out there.
+``render`` writes parameters as ``:name``, so that the text can be read again; ``rendered`` as the dialect's drivers want them.
+A node whose meaning a dialect cannot say is refused (``OutsideFragment``), with one exception that changes nothing: SQLite has
+one writer at a time, so ``FOR UPDATE`` is left out there.
 """
 
 from __future__ import annotations

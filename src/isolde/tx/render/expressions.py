@@ -147,7 +147,12 @@ class Writer:
             case BinaryOperation(Binary.SAME, left, Literal(bool(value))) if self.dialect is Dialect.SQLITE:
                 # "x IS TRUE" asks for truth in SQLite, not for equality.
                 return BinaryOperation(Binary.SAME, left, Literal(int(value)))
-            case Call((Function.COALESCE | Function.GREATEST | Function.LEAST), (only,)) if self.dialect is Dialect.SQLITE:
+            case InList(operand, (ScalarQuery() as only,), negated) if self.dialect is not Dialect.SQLITE:
+                # "IN ((SELECT …))" would ask for all rows of the query.
+                return BinaryOperation(Binary.NOT_EQUAL if negated else Binary.EQUAL, operand, only)
+            case Call((Function.COALESCE | Function.GREATEST | Function.LEAST), (only,)) if (
+                self.dialect is Dialect.SQLITE
+            ):
                 return self.translated(only)
             case _:
                 return node
@@ -162,6 +167,9 @@ class Writer:
                 return self.parameter(name)
             case UnaryOperation(Unary.NOT, operand):
                 return f"NOT {self.within(operand, _PREDICATE + 1)}"
+            case UnaryOperation(Unary.NEGATE, Literal() as operand):
+                # "-1" is a literal of its own.
+                return f"-({self.expression(operand)})"
             case UnaryOperation(operator, operand):
                 return f"{operator}{self.within(operand, _PRIMARY)}"
             case BinaryOperation():
@@ -241,7 +249,9 @@ class Writer:
         return " ".join([*parts, "END"])
 
     def call(self, node: Call) -> str:
-        arguments = [self.expression(argument) for argument in node.arguments]
+        # SUBSTRING and TRIM have words of their own inside, and take no comparison without parentheses.
+        level = 6 if node.function in {Function.SUBSTRING, Function.TRIM} else 0
+        arguments = [self.within(argument, level) for argument in node.arguments]
         if node.function is Function.NOW:
             return "CURRENT_TIMESTAMP"
         if node.function is Function.IF and self.dialect is Dialect.POSTGRESQL:

@@ -43,7 +43,9 @@ def cast_type(type_: Type, dialect: Dialect) -> str:
         case Kind.DECIMAL | Kind.FLOAT | Kind.TIMESTAMP:
             return column_type(type_, dialect)
         case _:
-            raise OutsideFragment(dialect, f"a CAST to {column_type(type_, dialect)}", "MySQL has CASTs to 64-bit integers")
+            raise OutsideFragment(
+                dialect, f"a CAST to {column_type(type_, dialect)}", "MySQL has CASTs to 64-bit integers"
+            )
 
 
 def _integer(type_: Type, dialect: Dialect) -> str:

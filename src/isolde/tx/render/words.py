@@ -6,10 +6,9 @@ import re
 
 from isolde.tx.dialects import Dialect
 
-RESERVED = frozenset(
-    """
-    add all alter analyse analyze and any anti array as asc asymmetric authorization autoincrement before begin between bigint binary
-    blob both by call cascade case cast change char character check close cluster collate column commit condition conflict
+_WORDS = """
+    add all alter analyse analyze and any anti array as asc asymmetric authorization autoincrement before begin between bigint
+    binary blob both by call cascade case cast change char character check close cluster collate column commit condition conflict
     constraint continue convert create cross cube current current_catalog current_date current_role current_schema current_time
     current_timestamp current_user cursor database databases date datetime dec decimal declare default deferrable delayed delete
     desc describe deterministic distinct distinctrow div do double drop each else elseif empty end enclosed escape escaped except
@@ -27,8 +26,8 @@ RESERVED = frozenset(
     trim true truncate unbounded undo union unique unknown unlock unnest unpivot unsigned update usage use user using uuid vacuum
     value values varbinary varchar variadic varying verbose view virtual volatile when where while window with within without
     write xor year zerofill map list nullable variant interval inet money bit bytea serial bigserial
-    """.split()
-)
+"""
+RESERVED = frozenset(_WORDS.split())
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 

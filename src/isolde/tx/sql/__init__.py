@@ -1,8 +1,8 @@
 """SQL text to the transaction language, in the dialects of PostgreSQL, MySQL/MariaDB and SQLite.
 
-``statement`` reads one statement, ``script`` several, ``schema`` tables, ``program`` an application with its procedures. Results are
-cached by text: nodes are frozen. What the language cannot say is refused by name (``OutsideFragment``); what is no SQL is
-``MalformedProgram``. sqlglot is imported at the first text that is read, not before.
+``statement`` reads one statement, ``script`` several, ``schema`` tables, ``program`` an application with its procedures. Results
+are cached by text: nodes are frozen. What the language cannot say is refused by name (``OutsideFragment``); what is no SQL
+is ``MalformedProgram``. sqlglot is imported at the first text that is read, not before.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def expression(node: Any, reading: Reading) -> Expression:
         return _call(node, reading)
     if not isinstance(node, exp.Expr):
         raise reading.prepared.text.malformed(0, "an expression without an operand", "an expression")
-    reading.outside(node)
+    return reading.outside(node)
 
 
 def _binary(node: exp.Expr, operator: Binary, reading: Reading) -> Expression:
@@ -131,14 +131,18 @@ def _binary(node: exp.Expr, operator: Binary, reading: Reading) -> Expression:
 
 
 def _grouped(node: exp.Expr, reading: Reading) -> None:
-    """Refuses a predicate inside of a predicate without parentheses, where dialects group differently and sqlglot does not."""
-    if isinstance(node, _PREDICATES):
-        for child in (node.args.get("this"), node.args.get("expression")):
-            inner = child.this if isinstance(child, exp.Not) else child
-            if isinstance(inner, _PREDICATES):
-                raise reading.refuse(
-                    inner, "a comparison inside of a comparison without parentheses", "write parentheses"
-                )
+    """Refuses a predicate inside of a predicate without parentheses: dialects group them differently, and sqlglot not as they do.
+
+    sqlglot puts parentheses of its own around some; right for PostgreSQL and SQLite, but MySQL reads from left to right.
+    """
+    for child in (node.args.get("this"), node.args.get("expression")):
+        inner = child.this if isinstance(child, exp.Not) else child
+        if isinstance(inner, exp.Paren) and reading.dialect is Dialect.MYSQL:
+            content = inner.unnest()
+            bare = content.this if isinstance(content, exp.Not) else content
+            inner = inner if reading.prepared.opens(reading.start(inner)) else bare
+        if isinstance(node, _PREDICATES) and isinstance(inner, _PREDICATES):
+            raise reading.refuse(inner, "a comparison inside of a comparison without parentheses", "write parentheses")
 
 
 def _paren(node: exp.Expr, reading: Reading) -> Expression:
@@ -275,6 +279,9 @@ def _in(node: exp.Expr, reading: Reading) -> Expression:
     place = reading.place(node)
     operand = expression(node.this, reading)
     if query := node.args.get("query"):
+        if reading.dialect is Dialect.SQLITE and isinstance(query.this, exp.Subquery):
+            # A second pair of parentheses makes it one value in SQLite, not a set of rows.
+            return InList(operand, (_scalar(query.this, reading),), False, place)
         return InQuery(operand, queries.subquery(query, reading), False, place)
     if not node.expressions and reading.dialect is not Dialect.SQLITE:
         raise reading.malformed(node, "an empty list after IN", "a value")

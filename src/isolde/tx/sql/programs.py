@@ -1,7 +1,8 @@
 """A whole application in one text: tables, procedures, invariants.
 
-Besides stored procedures there is a plain form: a line ``-- @txn name(a, b)`` begins a transaction that goes on to the next such line; in it,
-``:x`` is a parameter or a variable (``SELECT … INTO :x``). ``-- @invariant name: SELECT …`` says what must return no row.
+Besides stored procedures there is a plain form: a line ``-- @txn name(a, b)`` begins a transaction that goes on to the next such
+line; in it, ``:x`` is a parameter or a variable (``SELECT … INTO :x``). ``-- @invariant name: SELECT …`` says what must return
+no row.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from isolde.tx.procedures import Invariant, Local, Procedure, Program
 from isolde.tx.queries import Select
 from isolde.tx.schema import Schema
 from isolde.tx.sql.ddl import schema_of
-from isolde.tx.sql.procedural import Block, Signature
+from isolde.tx.sql.embedded import Signature
+from isolde.tx.sql.procedural import Block
 from isolde.tx.sql.routines import Routine, begins_routine, read_body, read_routine
 from isolde.tx.sql.statements import read_statement
 from isolde.tx.sql.stream import Stream

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from isolde.tx.dialects import Dialect
 from isolde.tx.place import Place
 from isolde.tx.procedures import Local, Procedure, Return, Step
-from isolde.tx.sql.procedural import Block, Signature, read_type
+from isolde.tx.sql.embedded import Signature
+from isolde.tx.sql.procedural import Block, read_type
 from isolde.tx.sql.statements import read_expression
 from isolde.tx.sql.stream import Stream
 from isolde.tx.sql.text import Kind, Text, Token
@@ -147,7 +148,8 @@ def _plain_body(stream: Stream) -> Text:
     opening = stream.peek(2 if labelled else 0)
     if opening is None or not opening.word("BEGIN"):
         return stream.until(";", optional=True)
-    depth = 0
+    stream.at += 3 if labelled else 1
+    depth = 1
     while True:
         token = stream.next()
         if token.word("END"):

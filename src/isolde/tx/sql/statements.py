@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
@@ -30,7 +31,7 @@ def read_expression(text: Text, dialect: Dialect, variables: frozenset[str] = fr
     parsed, reading = trees(text.surrounded("SELECT "), dialect)
     reading.variables = variables
     node = parsed[0] if len(parsed) == 1 else None
-    if not isinstance(node, exp.Select) or set(name for name, value in node.args.items() if value) != {"expressions"}:
+    if not isinstance(node, exp.Select) or {name for name, value in node.args.items() if value} != {"expressions"}:
         raise text.malformed(0, f"'{text.content.strip()[:40]}'", "an expression")
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Alias):
         raise text.malformed(0, f"'{text.content.strip()[:40]}'", "one expression")
@@ -46,7 +47,7 @@ def convert(node: exp.Expr, reading: Reading) -> Statement:
         case exp.Select():
             if reading.prepared.text.content.lstrip().upper().startswith("TABLE"):
                 raise reading.refuse(node, "TABLE as a statement", "use SELECT * FROM")
-            return queries.select(node, reading)
+            return replace(queries.select(node, reading), place=reading.beginning())
         case exp.Insert():
             return _insert(node, reading)
         case exp.Update():
@@ -56,11 +57,12 @@ def convert(node: exp.Expr, reading: Reading) -> Statement:
         case exp.Alias() | exp.Column() | exp.Literal() | exp.Binary() | exp.Unary() | exp.Identifier():
             first = reading.prepared.text.content.split()
             what = first[0].upper() if first else "nothing"
+            text = reading.prepared.text
             if what in _KNOWN:
-                raise reading.refuse(node, f"the statement {what}")
-            raise reading.malformed(node, f"'{what}'", "SELECT, INSERT, UPDATE or DELETE")
+                raise text.refuse(reading.prepared.first, f"the statement {what}")
+            raise text.malformed(reading.prepared.first, f"'{what}'", "SELECT, INSERT, UPDATE or DELETE")
         case _:
-            reading.outside(node)
+            return reading.outside(node)
 
 
 _KNOWN = {
@@ -98,7 +100,7 @@ def _insert(node: exp.Insert, reading: Reading) -> Insert:
         _conflict(node.args.get("conflict"), table, reading),
         _returning(node, reading),
         _mode(node, reading),
-        reading.place(node),
+        reading.beginning(),
     )
 
 
@@ -193,7 +195,7 @@ def _update(node: exp.Update, reading: Reading) -> Update:
     table, alias = _target(node.this, "UPDATE of several tables", reading)
     assignments = _assignments(node.expressions, {table, alias or table}, reading)
     where = queries.where(node, reading)
-    return Update(table, assignments, where, alias, _returning(node, reading), reading.place(node))
+    return Update(table, assignments, where, alias, _returning(node, reading), reading.beginning())
 
 
 def _delete(node: exp.Delete, reading: Reading) -> Delete:
@@ -202,7 +204,7 @@ def _delete(node: exp.Delete, reading: Reading) -> Delete:
     named = [queries.table(one, reading)[0] for one in node.args.get("tables") or ()]
     if named and named != [alias or table]:
         raise reading.refuse(node, "DELETE of several tables", "use one statement a table, with EXISTS")
-    return Delete(table, queries.where(node, reading), alias, _returning(node, reading), reading.place(node))
+    return Delete(table, queries.where(node, reading), alias, _returning(node, reading), reading.beginning())
 
 
 def _target(node: Any, several: str, reading: Reading) -> tuple[str, str | None]:

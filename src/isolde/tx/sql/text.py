@@ -10,6 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from itertools import pairwise
 
 from isolde.errors import MalformedProgram, OutsideFragment
 from isolde.tx.dialects import Dialect
@@ -275,8 +276,8 @@ _BEFORE_OPERANDS = frozenset(
 class Prepared:
     """A statement as sqlglot reads it, and the way back to the text that was written.
 
-    Parameters are renamed to ``:m0``, ``:m1`` …, because a dialect's own marks are not all known to sqlglot (``$1`` is a column in
-    its SQLite) and because names may be keywords (``:from``). Strings with PostgreSQL's ``E`` are carried the same way.
+    Parameters are renamed to ``:m0``, ``:m1`` …, because a dialect's own marks are not all known to sqlglot (``$1`` is a column
+    in its SQLite) and because names may be keywords (``:from``). Strings with PostgreSQL's ``E`` are carried the same way.
     """
 
     text: Text
@@ -285,8 +286,21 @@ class Prepared:
     names: tuple[str, ...]
     strings: dict[int, Token]
     replaces: bool
+    tokens: tuple[Token, ...]
+    first: int
+    """Where the first token stands, in the text that was written."""
     moves: tuple[tuple[int, int, int], ...]
     """``(new start, old start, length)`` of the pieces, in order."""
+
+    def opens(self, position: int) -> bool:
+        """Whether a parenthesis of grouping stands before this token, with nothing but prefixes between them."""
+        index = next((i for i, token in enumerate(self.tokens) if token.start >= position), 0) - 1
+        while index >= 0 and (self.tokens[index].word("NOT") or self.tokens[index].symbol("-", "~", "!", "+")):
+            index -= 1
+        if index < 0 or not self.tokens[index].symbol("("):
+            return False
+        before = self.tokens[index - 1] if index else None
+        return before is None or before.kind is not Kind.WORD or before.text.upper() in _BEFORE_OPERANDS
 
     def original(self, position: int) -> int:
         index = bisect_right(self.moves, position, key=lambda move: move[0]) - 1
@@ -339,12 +353,22 @@ def prepare(text: Text, dialect: Dialect) -> Prepared:
     add(content[at:], at, len(content) - at)
     _well_spaced(text, found)
     strings = {token.start: token for token in found if token.kind is Kind.STRING}
-    return Prepared(text, "".join(pieces), tuple(marks), tuple(names), strings, replaces, tuple(moves))
+    return Prepared(
+        text,
+        "".join(pieces),
+        tuple(marks),
+        tuple(names),
+        strings,
+        replaces,
+        found,
+        found[0].start if found else 0,
+        tuple(moves),
+    )
 
 
 def _well_spaced(text: Text, found: tuple[Token, ...]) -> None:
     """sqlglot reads over a comma too many and joins adjacent strings; MySQL's word ``BINARY`` becomes an alias."""
-    for one, two in zip(found, found[1:], strict=False):
+    for one, two in pairwise(found):
         if (one.symbol(",") and two.symbol(",", ")", ";")) or (one.symbol("(") and two.symbol(",")):
             raise text.malformed(two.start, f"'{two.text}'", "an item between commas")
         if one.kind is Kind.STRING and two.kind is Kind.STRING:

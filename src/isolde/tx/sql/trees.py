@@ -1,8 +1,8 @@
 """sqlglot's trees: parsed, watched, and left behind. Nothing of sqlglot is seen outside of this package.
 
-Two habits of sqlglot would make a program mean something else, and are met here: it drops what it does not know into ``Command`` nodes
-or aliases (``SAVEPOINT x``), and it has more arguments on a node than anybody translates. ``Reading.only`` refuses every argument
-that is set and was not named.
+Two habits of sqlglot would make a program mean something else, and are met here: it drops what it does not know into ``Command``
+nodes or aliases (``SAVEPOINT x``), and it has more arguments on a node than anybody translates. ``Reading.only`` refuses every
+argument that is set and was not named.
 """
 
 from __future__ import annotations
@@ -143,11 +143,11 @@ class Reading:
         return known
 
     def _around(self, node: exp.Expr) -> int:
-        return self.start(node.parent) if node.parent is not None else self._first()
+        return self.start(node.parent) if node.parent is not None else self.prepared.first
 
-    def _first(self) -> int:
-        content = self.prepared.text.content
-        return len(content) - len(content.lstrip())
+    def beginning(self) -> Place:
+        """The place of the statement."""
+        return self.at(self.prepared.first)
 
     def place(self, node: exp.Expr) -> Place:
         return self.at(self.start(node))
@@ -164,7 +164,7 @@ class Reading:
     def outside(self, node: exp.Expr) -> NoReturn:
         """Refuses a node by its name."""
         if isinstance(node, exp.Command):
-            raise self.refuse(node, f"the statement {str(node.this).upper()}")
+            raise OutsideFragment(str(self.beginning()), f"the statement {str(node.this).upper()}")
         if isinstance(node, exp.Anonymous):
             raise self.refuse(node, f"the function {str(node.this).upper()}")
         name = type(node).__name__

@@ -1,0 +1,108 @@
+"""Is an edge of a cycle shown by the operations, and does a level forbid such a cycle?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from isolde.engines.check.sources import final_writes, in_session, outside_reads, writers
+from isolde.findings import Link
+from isolde.history import History, Key, Transaction, TxnId, Value, token
+from isolde.levels import Level
+
+_SNAPSHOT = frozenset({Level.SNAPSHOT_ISOLATION, Level.STRICT_SNAPSHOT_ISOLATION})
+_STRICT = frozenset({Level.STRICT_SNAPSHOT_ISOLATION, Level.STRICT_SERIALIZABLE, Level.LINEARIZABLE})
+_Counted = list[Transaction]
+
+
+def forbidden(level: Level, cycle: Sequence[Link]) -> bool:
+    """Whether the edges close, and the level rules out such a circle."""
+    targets = [link.target for link in cycle]
+    sources = [link.source for link in cycle]
+    kinds = [link.kind for link in cycle]
+    if not cycle or targets != sources[1:] + sources[:1] or ("rt" in kinds and level not in _STRICT):
+        return False
+    steps = list(zip(kinds, kinds[1:] + kinds[:1], strict=True))
+    if level is Level.PREFIX:
+        # An overwriter need not have read anything after what it overwrites.
+        return not any(b == "rw" and a in ("rw", "ww") for a, b in steps)
+    if level not in _SNAPSHOT:
+        return True
+    if kinds == ["rw", "rw"] and len({link.key for link in cycle}) == 1:
+        # Both read one version and overwrote it: whichever wrote first, the other missed it.
+        return True
+    return not any(a == b == "rw" for a, b in steps)
+
+
+def edge_shown(history: History, counted: _Counted, by_id: Mapping[TxnId, Transaction], link: Link) -> bool:
+    source, target = by_id[link.source], by_id[link.target]
+    match link.kind:
+        case "so":
+            return in_session(history, source, target)
+        case "rt":
+            return source.end is not None and target.start is not None and source.end < target.start
+        case "wr":
+            wrote = final_writes(source)
+            return any(k == link.key and k in wrote and token(wrote[k]) == token(v) for k, v in outside_reads(target))
+        case "ww":
+            return _overwrote(history, counted, source, target, link.key)
+        case "rw":
+            return any(
+                _follows(history, counted, key, value, target)
+                for key, value in outside_reads(source)
+                if key == link.key
+            )
+        case _:
+            return False
+
+
+def _overwrote(history: History, counted: _Counted, source: Transaction, target: Transaction, key: Key | None) -> bool:
+    wrote = final_writes(source)
+    return key is not None and key in wrote and _follows(history, counted, key, wrote[key], target)
+
+
+def _follows(history: History, counted: _Counted, key: Key, value: Value, target: Transaction) -> bool:
+    """Whether ``target`` is known to have replaced ``value``: ``value`` is the initial one; or it read it and wrote the key; or
+    ``value`` ends the chain of the initial value, which comes before every other write; or the database said so."""
+    final = final_writes(target)
+    if key not in final:
+        return False
+    if token(value) == token(history.initial.get(key)) and not writers(history, target, key, value):
+        return True
+    made_from = _made_from(history, target, key)
+    if made_from:
+        if made_from[0] == token(value):
+            return True
+    elif token(value) in _initial_chain(history, counted, key):
+        return True
+    chains = [[token(v) for v in chain.values] for chain in history.versions if chain.key == key]
+    return any(
+        token(value) in chain
+        and token(final[key]) in chain
+        and chain.index(token(value)) < chain.index(token(final[key]))
+        for chain in chains
+    )
+
+
+def _initial_chain(history: History, counted: _Counted, key: Key) -> set[object]:
+    """The initial value of ``key`` and everything made from it by read-modify-write."""
+    follows: dict[object, object] = {}
+    for transaction in counted:
+        final = final_writes(transaction)
+        made_from = _made_from(history, transaction, key)
+        if key in final and made_from:
+            follows[made_from[0]] = token(final[key])
+    chain: set[object] = set()
+    at: object | None = token(history.initial.get(key))
+    while at is not None and at not in chain:
+        chain.add(at)
+        at = follows.get(at)
+    return chain
+
+
+def _made_from(history: History, writer: Transaction, key: Key) -> tuple[()] | tuple[object]:
+    """The version of ``key`` that ``writer`` read first, if that has a single origin."""
+    reads = [value for read, value in outside_reads(writer) if read == key]
+    if not reads:
+        return ()
+    origins = len(writers(history, writer, key, reads[0])) + (token(reads[0]) == token(history.initial.get(key)))
+    return (token(reads[0]),) if origins == 1 else ()

@@ -1,0 +1,136 @@
+"""A client of an application: it calls transactions, and every statement goes into the history."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any, cast
+
+from isolde.databases import Connection, Kind, Offer, SqlConnection, Table
+from isolde.engines.record.application.install import Installation
+from isolde.engines.record.application.translate import Translator
+from isolde.engines.record.client import Client, GivenUp, Surroundings
+from isolde.engines.record.journal import Journal
+from isolde.engines.record.line import Line
+from isolde.engines.record.run import Job, Worker
+from isolde.tx.dialects import Dialect
+from isolde.tx.python import AbortedByProgram, Handle
+from isolde.tx.python.handle import Answer
+from isolde.workloads.application import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One transaction with its arguments."""
+
+    part: Part
+    arguments: Mapping[str, Any]
+
+
+class RecordedHandle(Handle):
+    """A transaction on a real database; each statement is written down before it can be seen, each answer after it came."""
+
+    def __init__(self, connection: SqlConnection, translator: Translator, spoken: Dialect, line: Line) -> None:
+        self._connection, self._translator, self._spoken, self._line = connection, translator, spoken, line
+
+    def run(self, sql: str, parameters: Mapping[str, Any]) -> Answer:
+        ready = self._translator.ready(sql, self._spoken)
+        values = [parameters[name] for name in ready.parameters]
+        begun = b'{"sql":%b,"params":%b' % (ready.recorded, _json(values))
+        if ready.changes:
+            self._line.intend(begun)
+        answer = self._connection.execute(ready.text, values)
+        rows = answer.rows if ready.columns else None
+        rest = b',"rows":%b,"count":%d}' % (_json(rows), answer.count if answer.count is not None else len(rows or ()))
+        if ready.changes:
+            self._line.completed(rest)
+        else:
+            self._line.answered(begun + rest)
+        return Answer(ready.columns, rows or (), answer.count or 0)
+
+
+class ApplicationClient(Client[Call]):
+    """Calls what it is told to, at the level of its kind. ``failed`` counts programs that ended in a Python error."""
+
+    def __init__(
+        self,
+        number: int,
+        journal: Journal,
+        shared: Surroundings,
+        *,
+        translator: Translator,
+        offers: Mapping[str, Offer],
+        failed: Counter[str],
+    ) -> None:
+        super().__init__(number, journal, shared)
+        self._translator, self._offers, self._failed = translator, offers, failed
+
+    def _offer(self, plan: Call) -> Offer:
+        return self._offers[plan.part.name]
+
+    def _operations(self, connection: Connection, plan: Call, transaction: Line) -> None:
+        called = plan.part.transaction
+        handle = RecordedHandle(cast(SqlConnection, connection), self._translator, called.dialect, transaction)
+        try:
+            called(handle, **plan.arguments)
+        except AbortedByProgram:
+            raise GivenUp from None
+        except (AssertionError, ArithmeticError, AttributeError, LookupError, TypeError) as error:
+            # The program met something that it was not written for: a row that is gone, say. That is its end, not the run's.
+            self._failed[f"{called.name}: {type(error).__name__}: {error}"] += 1
+            raise GivenUp from error
+
+
+def application_job(
+    installation: Installation,
+    *,
+    offers: Mapping[str, Offer],
+    sessions: int,
+    directory: Path,
+    meta: Mapping[str, Any],
+    seed: int,
+    failed: Counter[str],
+) -> Job:
+    """A run of an application that is installed, without bounds yet."""
+    application, scale = installation.application, installation.scale
+    weights = [part.weight for part in application.parts]
+
+    def worker(number: int, journal: Journal, shared: Surroundings) -> Worker:
+        chance = Random(f"{seed}/{number}")
+        client = ApplicationClient(
+            number, journal, shared, translator=installation.translator, offers=offers, failed=failed
+        )
+
+        def next_call() -> Call:
+            (part,) = chance.choices(application.parts, weights)
+            return Call(part, part.arguments(chance, scale))
+
+        return Worker(client, next_call)
+
+    table = Table(installation.prefix, Kind.REGISTERS, 0)
+    return Job(installation.database, table, sessions, directory, (), meta, worker, seed)
+
+
+def _json(value: object) -> bytes:
+    return _text(value).encode()
+
+
+def _text(value: object) -> str:
+    """JSON with decimals as numbers of all their digits, which Python's own writer cannot."""
+    match value:
+        case Decimal():
+            return format(value, "f")
+        case list() | tuple():
+            return "[" + ",".join(_text(part) for part in value) + "]"
+        case datetime():
+            return json.dumps(value.isoformat(sep=" "))
+        case None | bool() | int() | float() | str():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return json.dumps(str(value), ensure_ascii=False)

@@ -1,0 +1,130 @@
+"""An application's SQL as the database wants it: its dialect, its marks, and private names for the tables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from isolde.tx.dialects import Dialect
+from isolde.tx.expressions import Name
+from isolde.tx.queries import Item, Join, QuerySource, Select, Source, Star, TableSource
+from isolde.tx.render import rendered
+from isolde.tx.rewrite import rewritten
+from isolde.tx.schema import ForeignKey, Schema, Table
+from isolde.tx.sql import statement
+from isolde.tx.statements import Delete, Insert, Statement, Update
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A statement that can be sent: its text, the parameters that it takes in order, the columns that come back.
+
+    ``recorded`` is the JSON of the text as it stands in the history: the same statement with the application's own names.
+    """
+
+    text: str
+    parameters: tuple[str, ...]
+    columns: tuple[str, ...]
+    recorded: bytes
+    changes: bool
+
+
+class Translator:
+    """Translates each text once. ``prefix`` goes before every table's name, so that nobody's table is touched."""
+
+    def __init__(self, schema: Schema, dialect: Dialect, prefix: str) -> None:
+        self.schema, self.dialect, self.prefix = schema, dialect, prefix
+        self._known: dict[str, Ready] = {}
+
+    def ready(self, sql: str, spoken: Dialect) -> Ready:
+        """The statement, parsed in the dialect that the application speaks."""
+        found = self._known.get(sql)
+        if found is None:
+            found = self._known[sql] = self._translated(statement(sql, spoken))
+        return found
+
+    def private_text(self, node: Statement) -> tuple[str, tuple[str, ...]]:
+        """The text of a statement on the private tables, and its parameters."""
+        text, parameters = rendered(self._renamed(node), self.dialect)
+        return text, tuple(parameters)
+
+    def private_schema(self) -> Schema:
+        return Schema.of(*(self._private_table(table) for table in self.schema.tables.values()))
+
+    def _translated(self, node: Statement) -> Ready:
+        text, parameters = self.private_text(node)
+        original, _ = rendered(node, self.dialect)
+        return Ready(text, parameters, self._columns(node), json.dumps(original).encode(), not isinstance(node, Select))
+
+    def _renamed(self, node: Statement) -> Statement:
+        def change(found: Any) -> Any:
+            match found:
+                case TableSource(table, alias):
+                    return replace(found, table=self.prefix + table, alias=alias or table)
+                case Insert() | Update() | Delete():
+                    return replace(found, table=self.prefix + found.table)
+                case _:
+                    return found
+
+        return rewritten(_with_aliases(node), change)
+
+    def _private_table(self, table: Table) -> Table:
+        keys = tuple(ForeignKey(key.columns, self.prefix + key.table, key.references) for key in table.foreign_keys)
+        return replace(table, name=self.prefix + table.name, foreign_keys=keys)
+
+    def _columns(self, node: Statement) -> tuple[str, ...]:
+        if isinstance(node, Select):
+            return tuple(name for item in node.items for name in self._names(item, node.source))
+        source = TableSource(node.table)
+        return tuple(name for item in node.returning for name in self._names(item, source))
+
+    def _names(self, item: Item | Star, source: Source | None) -> tuple[str, ...]:
+        if isinstance(item, Item):
+            if item.alias is not None:
+                return (item.alias,)
+            return (item.expression.name if isinstance(item.expression, Name) else "?column?",)
+        tables = [table for table in _tables(source) if item.table in (None, _known_as(table))]
+        return tuple(name for table in tables for name in self._all(table))
+
+    def _all(self, source: TableSource | QuerySource) -> tuple[str, ...]:
+        if isinstance(source, QuerySource):
+            return self._columns(source.query)
+        return tuple(column.name for column in self.schema.tables[source.table].columns)
+
+
+def _with_aliases(node: Statement) -> Statement:
+    """Columns are qualified by a table's own name: an update or delete of a renamed table keeps it as an alias."""
+
+    def change(found: Any) -> Any:
+        if isinstance(found, Update | Delete) and found.alias is None and _qualifies(found, found.table):
+            return replace(found, alias=found.table)
+        return found
+
+    return rewritten(node, change)
+
+
+def _qualifies(node: Statement, table: str) -> bool:
+    seen: list[Name] = []
+
+    def look(found: Any) -> Any:
+        if isinstance(found, Name) and found.table == table:
+            seen.append(found)
+        return found
+
+    rewritten(node, look)
+    return bool(seen)
+
+
+def _known_as(source: TableSource | QuerySource) -> str:
+    return source.alias if isinstance(source, QuerySource) else source.name
+
+
+def _tables(source: Source | None) -> list[TableSource | QuerySource]:
+    match source:
+        case None:
+            return []
+        case Join(_, left, right, _):
+            return [*_tables(left), *_tables(right)]
+        case _:
+            return [source]

@@ -1,0 +1,155 @@
+"""One client: a thread that sends transactions, one after the other, and writes down what became of each."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from isolde.databases import Connection, Database, Offer, Table
+from isolde.engines.record.journal import Journal
+from isolde.engines.record.line import Line
+from isolde.errors import Aborted, ConnectionLost, IsoldeError, StatementFailed
+
+_RETRIES = 6
+_BACK_OFF_S = 0.0005
+_AFTER_A_LOSS_S = (0.02, 0.1)
+
+P = TypeVar("P")
+"""What a client means to do in one transaction."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one session has done so far; written by its thread, read by any."""
+
+    planned: int = 0
+    committed: int = 0
+    aborted: int = 0
+    unknown: int = 0
+    reconnected: int = 0
+
+    def add(self, other: Tally) -> None:
+        self.planned += other.planned
+        self.committed += other.committed
+        self.aborted += other.aborted
+        self.unknown += other.unknown
+        self.reconnected += other.reconnected
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the clients of one run share."""
+
+    database: Database
+    table: Table
+    sessions: int
+    patience_s: float
+    stop: threading.Event
+    seed: int
+
+
+class GivenUp(Exception):
+    """The program itself ended its transaction: it is rolled back, and not tried again."""
+
+
+class Client(ABC, Generic[P]):
+    """``step`` runs one planned transaction to its end, with its retries."""
+
+    def __init__(self, number: int, journal: Journal, shared: Surroundings) -> None:
+        self.tally = Tally()
+        self.busy_since: float | None = None
+        """When the transaction that is now waited for began; read by the watchdog."""
+        self.connection: Connection | None = None
+        self._shared, self._journal = shared, journal
+        self._name = number
+        self._chance = random.Random(shared.seed * 1_000_003 + number)
+
+    @abstractmethod
+    def _offer(self, plan: P) -> Offer:
+        """The level that the transaction runs at."""
+
+    @abstractmethod
+    def _operations(self, connection: Connection, plan: P, transaction: Line) -> None:
+        """What it does between its begin and its commit."""
+
+    def step(self, plan: P) -> None:
+        """Runs a planned transaction, and again as a new one while the database aborts it."""
+        self.tally.planned += 1
+        for attempt in range(_RETRIES):
+            if self._attempt(plan) or self._shared.stop.is_set():
+                return
+            time.sleep(self._chance.random() * _BACK_OFF_S * 2**attempt)
+
+    def connect(self) -> None:
+        """A connection, however long it takes within the run's patience."""
+        shared = self._shared
+        deadline = time.monotonic() + shared.patience_s
+        while True:
+            try:
+                self.connection = shared.database.connect(shared.table)
+                return
+            except IsoldeError:
+                if time.monotonic() > deadline or shared.stop.is_set():
+                    raise
+                time.sleep(0.05)
+
+    def close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+
+    def _attempt(self, plan: P) -> bool:
+        """One transaction; whether it needs no other try."""
+        if self.connection is None:
+            self.connect()
+        connection = self.connection
+        assert connection is not None
+        transaction = Line(self._journal, self._name)
+        committing = False
+        self.busy_since = time.monotonic()
+        try:
+            connection.begin(self._offer(plan))
+            self._operations(connection, plan, transaction)
+            committing = True
+            connection.commit()
+        except Aborted:
+            return self._rolled_back(connection, transaction)
+        except GivenUp:
+            self._rolled_back(connection, transaction)
+            return True
+        except ConnectionLost as lost:
+            # Before COMMIT is sent nothing can have taken effect; after it, everything may have.
+            return self._lost(transaction, unknown=committing or lost.maybe_applied)
+        except StatementFailed:
+            transaction.end(b"unknown" if committing else b"aborted")
+            raise
+        finally:
+            self.busy_since = None
+        transaction.end(b"committed")
+        self.tally.committed += 1
+        return True
+
+    def _rolled_back(self, connection: Connection, transaction: Line) -> bool:
+        try:
+            connection.rollback()
+        except ConnectionLost as lost:
+            return self._lost(transaction, unknown=lost.maybe_applied)
+        transaction.end(b"aborted")
+        self.tally.aborted += 1
+        return False
+
+    def _lost(self, transaction: Line, *, unknown: bool) -> bool:
+        """The connection is gone, and with it the session: what follows is another one."""
+        transaction.end(b"unknown" if unknown else b"aborted")
+        self.tally.unknown += unknown
+        self.tally.aborted += not unknown
+        self.close()
+        self.tally.reconnected += 1
+        self._name += self._shared.sessions
+        # A server that is down refuses at once; asking it in a busy loop would fill the history with nothing.
+        self._shared.stop.wait(self._chance.uniform(*_AFTER_A_LOSS_S))
+        return unknown

@@ -1,0 +1,100 @@
+"""What a run of an application showed: for a terminal and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from isolde.databases import Offer
+from isolde.engines.record import Outcome
+from isolde.engines.record.application import Broken
+from isolde.report.terminal import Paint
+from isolde.workloads.application import Application, Scale
+
+_FAILURES_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationFacts:
+    """A run that is over. ``quiet_points`` is how often the invariants were looked at, the end included."""
+
+    database: str
+    application: Application
+    scale: Scale
+    offers: Mapping[str, Offer]
+    sessions: int
+    seed: int
+    outcome: Outcome
+    quiet_points: int
+    broken: tuple[Broken, ...]
+    failed: Counter[str]
+    history: Path
+
+
+def render_application(facts: ApplicationFacts, paint: Paint = lambda text, _: text) -> str:
+    """The whole report."""
+    tally, application = facts.outcome.tally, facts.application
+    ended = tally.committed + tally.aborted + tally.unknown
+    rate = ended / facts.outcome.seconds if facts.outcome.seconds else 0.0
+    levels = _levels(facts.offers)
+    lines = [
+        f"{facts.database} runs {application.name} at {levels}",
+        f"  sizes      {', '.join(f'{name} {size:,}' for name, size in facts.scale.items())}",
+        f"  ran        {facts.outcome.seconds:.1f} s, {facts.sessions} sessions, seed {facts.seed}, {rate:,.0f} transactions a"
+        f" second: {tally.committed:,} committed, {tally.aborted:,} aborted, {tally.unknown:,} unknown",
+        f"  history    {facts.history}",
+    ]
+    for text, count in facts.failed.most_common(_FAILURES_SHOWN):
+        lines.append(f"  gave up    {count:,} x {text}")
+    total, broken = len(application.invariants), {entry.name for entry in facts.broken}
+    lines.append(
+        f"  invariants {total - len(broken)} of {total} held at {facts.quiet_points} quiet points, the end included"
+    )
+    for entry in facts.broken:
+        lines.append(f"  {paint('BROKEN', 'red')} {entry.name} after {entry.after:,} transactions: {entry.meaning}")
+        lines += [f"    {', '.join(str(value) for value in row)}" for row in entry.rows]
+    return "\n".join(lines)
+
+
+def application_document(facts: ApplicationFacts) -> dict[str, Any]:
+    """The same for programs."""
+    tally = facts.outcome.tally
+    return {
+        "run": {
+            "database": facts.database,
+            "workload": facts.application.name,
+            "scale": dict(facts.scale),
+            "levels": {name: offer.called for name, offer in facts.offers.items()},
+            "sessions": facts.sessions,
+            "seed": facts.seed,
+            "seconds": round(facts.outcome.seconds, 6),
+            "committed": tally.committed,
+            "aborted": tally.aborted,
+            "unknown": tally.unknown,
+            "gave_up": dict(facts.failed),
+            "history": str(facts.history),
+        },
+        "quiet_points": facts.quiet_points,
+        "invariants": [
+            {
+                "name": invariant.name,
+                "meaning": invariant.meaning,
+                "broken": [
+                    {"after": entry.after, "rows": [[str(value) for value in row] for row in entry.rows]}
+                    for entry in facts.broken
+                    if entry.name == invariant.name
+                ],
+            }
+            for invariant in facts.application.invariants
+        ],
+    }
+
+
+def _levels(offers: Mapping[str, Offer]) -> str:
+    called = {offer.called for offer in offers.values()}
+    if len(called) == 1:
+        return called.pop()
+    return ", ".join(f"{name} at {offer.called}" for name, offer in offers.items())

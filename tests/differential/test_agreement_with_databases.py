@@ -1,0 +1,63 @@
+"""The store agrees with PostgreSQL, MariaDB and SQLite on generated statements and procedures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from isolde.databases import servers
+from isolde.errors import DatabaseUnavailable, UsageError
+
+from .agreement import Tally, run_case
+from .databases import MariaDB, PostgreSQL, Real, SQLite
+from .procedures import run_procedures
+
+STATEMENTS_A_CASE, PROCEDURES_A_CASE = 42, 10
+
+
+def connected(kind: str, server: Any) -> Real:
+    if kind == "postgresql":
+        return PostgreSQL(server.url)
+    where = urlsplit(server.url)
+    return MariaDB(host=where.hostname, port=where.port, user=where.username or "root", password=where.password or "")
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql", "mariadb"])
+def real(request: pytest.FixtureRequest) -> Iterator[Real]:
+    if request.param == "sqlite":
+        yield SQLite()
+        return
+    pytest.importorskip("psycopg" if request.param == "postgresql" else "pymysql")
+    try:
+        server = servers.start(request.param)
+    except (DatabaseUnavailable, UsageError) as error:
+        pytest.skip(str(error))
+    with server:
+        yield connected(request.param, server)
+
+
+def agreed(real: Real, cases: range, procedures: range) -> Tally:
+    tally = Tally()
+    for seed in cases:
+        run_case(seed, real, STATEMENTS_A_CASE - 12, tally)
+    for seed in procedures:
+        run_procedures(seed, real, PROCEDURES_A_CASE, tally)
+    assert not tally.differences, "\n".join(tally.differences[:5])
+    return tally
+
+
+def test_some_statements_and_procedures_agree(real: Real) -> None:
+    tally = agreed(real, range(15), range(4))
+    assert tally.agreed + tally.failed_alike >= 500
+    assert tally.procedures >= 35
+
+
+@pytest.mark.long
+def test_thousands_of_statements_and_hundreds_of_procedures_agree(real: Real) -> None:
+    tally = agreed(real, range(1000, 1200), range(1000, 1060))
+    assert tally.agreed + tally.failed_alike >= 5_000
+    assert tally.procedures >= 500
+    assert sum(tally.left_open.values()) <= 0.01 * tally.agreed

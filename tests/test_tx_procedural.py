@@ -1,0 +1,360 @@
+"""Procedures: PL/pgSQL, MySQL's, and the plain form."""
+
+from __future__ import annotations
+
+import pytest
+
+from isolde.errors import MalformedProgram, OutsideFragment
+from isolde.tx.dialects import Dialect
+from isolde.tx.expressions import Literal, Name, Parameter
+from isolde.tx.place import Place
+from isolde.tx.procedures import (
+    Abort,
+    Again,
+    Assert,
+    Assign,
+    CallProcedure,
+    CloseCursor,
+    Fetch,
+    FetchCursor,
+    ForEach,
+    ForRange,
+    If,
+    Leave,
+    OpenCursor,
+    Procedure,
+    Program,
+    Return,
+    Run,
+    Step,
+    While,
+)
+from isolde.tx.render import render
+from isolde.tx.sql import program
+from isolde.tx.statements import Statement
+
+PG, MY = Dialect.POSTGRESQL, Dialect.MYSQL
+TABLE = "CREATE TABLE t (id INT PRIMARY KEY, b INT);\n"
+
+
+def outline(steps: tuple[Step, ...]) -> list[str]:
+    """Steps as lines: one a step, blocks indented."""
+    lines: list[str] = []
+    for step in steps:
+        lines += _outline(step)
+    return lines
+
+
+def sql(node: Statement | str) -> str:
+    return node if isinstance(node, str) else render(node, PG)
+
+
+def _block(head: str, body: tuple[Step, ...]) -> list[str]:
+    return [head, *(f"  {line}" for line in outline(body))]
+
+
+def _outline(step: Step) -> list[str]:
+    match step:
+        case Run(statement, count):
+            return [sql(statement) + (f" -> #{count}" if count else "")]
+        case Fetch(statement, into, required, _, found):
+            tail = ("!" if required else "") + (f" ? {found}" if found else "")
+            return [f"{sql(statement)} -> {', '.join(into)}{tail}"]
+        case Assign(variable, value):
+            return [f"{variable} := {render(value, PG)}"]
+        case If(branches, otherwise):
+            lines = []
+            for condition, body in branches:
+                lines += _block(f"if {render(condition, PG)}", body)
+            return lines + (_block("else", otherwise) if otherwise else [])
+        case ForEach(variables, rows, body, label):
+            return _block(f"{label or ''}: for {', '.join(variables)} in {sql(rows)}", body)
+        case ForRange(variable, first, last, body):
+            return _block(f"for {variable} in {render(first, PG)}..{render(last, PG)}", body)
+        case While(condition, body, label):
+            return _block(f"{label or ''}: while {render(condition, PG)}", body)
+        case Leave(label):
+            return [f"leave {label or ''}".rstrip()]
+        case Again(label):
+            return [f"again {label or ''}".rstrip()]
+        case OpenCursor(name):
+            return [f"open {name}"]
+        case CloseCursor(name):
+            return [f"close {name}"]
+        case FetchCursor(name, into, found):
+            return [f"fetch {name} -> {', '.join(into)} ? {found}"]
+        case CallProcedure(name, arguments, into):
+            return [f"call {name}({', '.join(render(a, PG) for a in arguments)}) -> {', '.join(into)}"]
+        case Return(values):
+            return [f"return {', '.join(render(value, PG) for value in values)}".rstrip()]
+        case Abort(reason):
+            return [f"abort {render(reason, PG) if reason else ''}".rstrip()]
+        case Assert(condition, message):
+            return [f"assert {render(condition, PG)} {message}".rstrip()]
+        case _:
+            raise AssertionError(step)
+
+
+def body(text: str, dialect: Dialect, declarations: str = "") -> list[str]:
+    if dialect is PG:
+        whole = f"{TABLE}CREATE PROCEDURE p(x INT) AS $$ {declarations} BEGIN {text} END $$ LANGUAGE plpgsql;"
+    else:
+        whole = f"{TABLE}CREATE PROCEDURE p(IN x INT) BEGIN {declarations} {text} END"
+    return outline(program(whole, dialect).procedures[0].body)
+
+
+BODIES = [
+    (PG, "DECLARE n INT := 1;", "n := n + x; n = 2; NULL;", ["n := n + x", "n := 2"]),
+    (PG, "DECLARE n INT;", "SELECT b INTO STRICT n FROM t WHERE id = x;", ["SELECT b FROM t WHERE id = x -> n!"]),
+    (
+        PG,
+        "DECLARE n INT;",
+        "INSERT INTO t VALUES (1) RETURNING id INTO n;",
+        ["INSERT INTO t VALUES (1) RETURNING id -> n"],
+    ),
+    (
+        PG,
+        "DECLARE n INT;",
+        "UPDATE t SET b = 1; GET DIAGNOSTICS n = ROW_COUNT;",
+        ["UPDATE t SET b = 1 -> #n"],
+    ),
+    (
+        PG,
+        "",
+        "UPDATE t SET b = 1; IF NOT FOUND THEN RETURN; END IF;",
+        ["UPDATE t SET b = 1 -> #row_count__", "found := row_count__ > 0", "if NOT found", "  return"],
+    ),
+    (
+        PG,
+        "DECLARE n INT;",
+        "SELECT b INTO n FROM t; IF FOUND THEN NULL; END IF;",
+        ["SELECT b FROM t -> n ? found", "if found"],
+    ),
+    (
+        PG,
+        "",
+        "IF x > 1 THEN DELETE FROM t; ELSIF x = CASE WHEN x = 2 THEN 1 ELSE 0 END THEN RETURN; ELSE ROLLBACK; END IF;",
+        ["if x > 1", "  DELETE FROM t", "if x = CASE WHEN x = 2 THEN 1 ELSE 0 END", "  return", "else", "  abort"],
+    ),
+    (PG, "", "CASE x WHEN 1 THEN DELETE FROM t; ELSE NULL; END CASE;", ["if x = 1", "  DELETE FROM t"]),
+    (PG, "", "CASE WHEN x = 1 THEN NULL; END CASE;", ["if x = 1", "else", "  abort 'case not found'"]),
+    (
+        PG,
+        "DECLARE r RECORD;",
+        "<<l>> FOR r IN SELECT id, b FROM t LOOP CONTINUE l WHEN r.b IS NULL; UPDATE t SET b = r.b WHERE id = r.id; END LOOP l;",
+        [
+            "l: for r in SELECT id, b FROM t",
+            "  if r.b IS NULL",
+            "    again l",
+            "  UPDATE t SET b = r.b WHERE id = r.id",
+        ],
+    ),
+    (PG, "", "FOR i IN 1..x + 1 LOOP EXIT; END LOOP;", ["for i in 1..x + 1", "  leave"]),
+    (PG, "", "WHILE x > 0 LOOP x := x - 1; END LOOP;", [": while x > 0", "  x := x - 1"]),
+    (
+        PG,
+        "DECLARE c CURSOR FOR SELECT id FROM t; k INT;",
+        "OPEN c; LOOP FETCH c INTO k; EXIT WHEN NOT FOUND; END LOOP; CLOSE c;",
+        ["open c", ": while TRUE", "  fetch c -> k ? found", "  if NOT found", "    leave", "close c"],
+    ),
+    (PG, "", "PERFORM p(x + 1); CALL p(2);", ["call p(x + 1) -> ", "call p(2) -> "]),
+    (PG, "", "PERFORM 1 FROM t WHERE id = x FOR UPDATE;", ["SELECT 1 FROM t WHERE id = x FOR UPDATE"]),
+    (
+        PG,
+        "",
+        "RAISE NOTICE 'x %', x; ASSERT x > 0, 'positive'; RAISE EXCEPTION 'too poor: %', x;",
+        ["assert x > 0 positive", "abort 'too poor: %'"],
+    ),
+    (
+        MY,
+        "DECLARE a, n INT DEFAULT 0;",
+        "START TRANSACTION; SET a = 1, n = IF(a > 1, 2, 3); UPDATE t SET b = x WHERE id = x; SET n = ROW_COUNT(); COMMIT;",
+        [
+            "a := 1",
+            "n := CASE WHEN :a > 1 THEN 2 ELSE 3 END",
+            "UPDATE t SET b = :x WHERE id = :x -> #row_count__",
+            "n := row_count__",
+        ],
+    ),
+    (
+        MY,
+        "DECLARE done INT DEFAULT FALSE; DECLARE y INT; DECLARE c CURSOR FOR SELECT id FROM t;"
+        " DECLARE CONTINUE HANDLER FOR NOT FOUND SET done = TRUE;"
+        " DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;",
+        "OPEN c; l: LOOP FETCH c INTO y; IF done THEN LEAVE l; END IF; ITERATE l; END LOOP; CLOSE c;",
+        [
+            "open c",
+            "l: while TRUE",
+            "  fetch c -> y ? found",
+            "  if NOT :found",
+            "    done := TRUE",
+            "  if :done",
+            "    leave l",
+            "  again l",
+            "close c",
+        ],
+    ),
+    (
+        MY,
+        "",
+        "REPEAT SET x = x - 1; UNTIL x <= 0 END REPEAT; WHILE x < 3 DO SET x = x + 1; END WHILE;",
+        [": while TRUE", "  x := :x - 1", "  if :x <= 0", "    leave", ": while :x < 3", "  x := :x + 1"],
+    ),
+    (
+        MY,
+        "",
+        "IF x < 0 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'poor'; ELSEIF x = 1 THEN DELETE FROM t; END IF;",
+        ["if :x < 0", "  abort 'poor'", "if :x = 1", "  DELETE FROM t"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("dialect", "declarations", "text", "expected"), BODIES)
+def test_a_body_is_its_steps(dialect: Dialect, declarations: str, text: str, expected: list[str]) -> None:
+    assert body(text, dialect, declarations) == expected
+
+
+REFUSED = [
+    (PG, "EXCEPTION WHEN OTHERS THEN NULL;", "EXCEPTION"),
+    (PG, "EXECUTE 'SELECT 1';", "run time"),
+    (PG, "RETURN QUERY SELECT 1;", "RETURN QUERY"),
+    (PG, "FOREACH i IN ARRAY a LOOP NULL; END LOOP;", "FOREACH"),
+    (PG, "FOR i IN REVERSE 3..1 LOOP NULL; END LOOP;", "reverse"),
+    (PG, "DELETE FROM t; COMMIT; DELETE FROM t;", "after COMMIT"),
+    (PG, "SAVEPOINT s;", "SAVEPOINT"),
+    (PG, "GET DIAGNOSTICS x = ROW_COUNT;", "ROW_COUNT"),
+    (PG, "CALL unknown(1);", "unknown"),
+    (MY, "SET @x = 1;", "session variable"),
+    (MY, "SELECT b INTO @x FROM t;", "session variable"),
+    (MY, "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE;", "setting"),
+    (MY, "DECLARE EXIT HANDLER FOR NOT FOUND SET x = 1;", "handler"),
+    (MY, "PREPARE s FROM 'x';", "run time"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "text", "named"), REFUSED)
+def test_what_is_outside_is_refused_by_name(dialect: Dialect, text: str, named: str) -> None:
+    with pytest.raises(OutsideFragment, match=named) as refusal:
+        body(text, dialect)
+    assert refusal.value.place.startswith("sql:2:")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        (PG, "IF x THEN"),
+        (PG, "IF x DELETE FROM t; END IF;"),
+        (PG, "EXIT;"),
+        (PG, "LOOP NULL; END IF;"),
+        (PG, "CLOSE nothing;"),
+        (PG, "x :=;"),
+        (MY, "LEAVE l;"),
+        (MY, "CASE x END CASE;"),
+    ],
+)
+def test_what_is_no_procedure_is_malformed(dialect: Dialect, text: str) -> None:
+    with pytest.raises(MalformedProgram):
+        body(text, dialect)
+
+
+MYSQL = """
+CREATE TABLE t (id INT PRIMARY KEY, b INT) ENGINE=InnoDB;
+DELIMITER //
+CREATE DEFINER=`root`@`localhost` PROCEDURE Withdraw(IN src INT, amt DECIMAL(10, 2), OUT ok INT)
+    COMMENT 'takes money'
+proc: BEGIN
+    DECLARE y INT;
+    SET ok = 0;
+    SELECT b INTO y FROM t WHERE id = src FOR UPDATE;
+    IF y < amt THEN LEAVE proc; END IF;
+    CALL book(src, y);
+    SET ok = 1;
+END proc//
+CREATE PROCEDURE book(a INT, INOUT z INT) UPDATE t SET b = z WHERE id = a//
+DELIMITER ;
+"""
+
+
+def test_procedures_of_mysql_have_outputs_labels_and_calls() -> None:
+    found = program(MYSQL, MY)
+    withdraw = found.procedure("withdraw")
+    assert isinstance(withdraw, Procedure)
+    assert [local.name for local in withdraw.parameters] == ["src", "amt"]
+    assert [local.name for local in withdraw.locals] == ["ok", "y"]
+    assert outline(withdraw.body) == [
+        "ok := 0",
+        "SELECT b FROM t WHERE id = :src FOR UPDATE -> y",
+        "if :y < :amt",
+        "  return :ok",
+        "call book(:src, :y) -> y",
+        "ok := 1",
+        "return :ok",
+    ]
+    assert withdraw.place == Place("sql", 4, 1)
+    assert withdraw.body[1].place == Place("sql", 9, 5)
+
+
+PLAIN = """
+CREATE TABLE accounts (id INT PRIMARY KEY, balance DECIMAL(12, 2) NOT NULL);
+-- @invariant positive (nobody owes): SELECT id FROM accounts WHERE balance < 0
+-- @txn Withdraw 20      -- its weight
+SELECT balance INTO :b FROM accounts WHERE id = :src;
+IF :b >= :amt THEN UPDATE accounts SET balance = balance - :amt WHERE id = :src; END IF;
+-- @txn orders(n, c)
+FOR k IN 1..:n LOOP
+  INSERT INTO accounts VALUES (k, :c);
+END LOOP;
+"""
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_the_plain_form_is_the_same_in_every_dialect(dialect: Dialect) -> None:
+    found = program(PLAIN, dialect)
+    withdraw, orders = found.procedures
+    assert [local.name for local in withdraw.parameters] == ["src", "amt"]
+    assert outline(withdraw.body) == [
+        "SELECT balance FROM accounts WHERE id = :src -> b",
+        "if :b >= :amt",
+        "  UPDATE accounts SET balance = balance - :amt WHERE id = :src",
+    ]
+    assert [local.name for local in orders.parameters] == ["n", "c"]
+    assert outline(orders.body) == ["for k in 1..:n", "  INSERT INTO accounts VALUES (k, :c)"]
+    assert [(one.name, one.meaning) for one in found.invariants] == [("positive", "nobody owes")]
+
+
+def test_an_array_as_a_parameter_is_refused_where_it_stands() -> None:
+    text = f"{TABLE}-- @txn a\nSELECT b FROM t\nWHERE id = :item[k];"
+    with pytest.raises(OutsideFragment, match="subscript") as refusal:
+        program(text, PG)
+    assert refusal.value.place.startswith("sql:4:")
+
+
+def test_variables_of_mysql_hide_columns_and_those_of_postgresql_do_not() -> None:
+    text = "CREATE PROCEDURE p(b INT) {} UPDATE t SET b = b; {}"
+    mysql = program(TABLE + text.format("BEGIN", "END"), MY)
+    postgresql = program(TABLE + text.format("AS $$ BEGIN", "END $$ LANGUAGE plpgsql"), PG)
+    assert _assigned(mysql) == Parameter("b")
+    assert _assigned(postgresql) == Name("b")
+
+
+def _assigned(found: Program) -> object:
+    run = found.procedures[0].body[0]
+    assert isinstance(run, Run)
+    return run.statement.assignments[0].value  # type: ignore[union-attr]
+
+
+def test_a_function_returns_and_has_defaults() -> None:
+    text = f"""{TABLE}CREATE OR REPLACE FUNCTION f(x INT, y NUMERIC(8, 2) DEFAULT 1.5) RETURNS INT LANGUAGE plpgsql AS $body$
+    DECLARE z t.id%TYPE; BEGIN z := g(x); RETURN z + 1; END; $body$;
+    CREATE FUNCTION g(x INT) RETURNS INT AS $$ BEGIN RETURN x; END $$ LANGUAGE plpgsql;"""
+    f, g = program(text, PG).procedures
+    assert repr(f.parameters[1].default).startswith("Literal(value=Decimal('1.5')")
+    assert outline(f.body) == ["call g(x) -> z", "return z + 1"]
+    assert outline(g.body) == ["return x"]
+    assert f.locals[0].type is None
+    assert Literal(True) == Literal(True)
+
+
+def test_names_are_unique() -> None:
+    with pytest.raises(MalformedProgram, match="twice"):
+        program("-- @txn a\nDELETE FROM t;\n-- @txn a\nDELETE FROM t;", PG)
