@@ -82,7 +82,7 @@ INT, MONEY = sc.INTEGER, sc.decimal(12, 2)
 NEW_ORDER_TABLES = (
     table("warehouse", ("w_id",), w_id=INT, w_tax=sc.decimal(4, 4)),
     table("district", ("d_w_id", "d_id"), d_w_id=INT, d_id=INT, d_tax=sc.decimal(4, 4), d_next_o_id=INT),
-    table("customer", ("c_w_id", "c_d_id", "c_id"), c_w_id=INT, c_d_id=INT, c_id=INT, c_discount=sc.decimal(4, 4), c_last=sc.TEXT),
+    table("customer", ("c_w_id", "c_d_id", "c_id"), c_w_id=INT, c_d_id=INT, c_id=INT, c_discount=MONEY, c_last=sc.TEXT),
     table("item", ("i_id",), i_id=INT, i_name=sc.TEXT, i_price=sc.decimal(5, 2)),
     table("stock", ("s_w_id", "s_i_id"), s_w_id=INT, s_i_id=INT, s_quantity=INT, s_ytd=MONEY, s_order_cnt=INT, s_dist=sc.TEXT),
     table("orders", ("o_w_id", "o_d_id", "o_id"), o_w_id=INT, o_d_id=INT, o_id=INT, o_c_id=INT, o_ol_cnt=INT),

@@ -8,7 +8,8 @@ from operator import itemgetter
 from typing import Any
 
 from isolde.errors import ExecutionError
-from isolde.semantics.concrete.mysql import MySQL, fold
+from isolde.semantics.concrete.mysql import MySQL
+from isolde.semantics.concrete.mysql_values import fold
 from isolde.semantics.concrete.postgresql import PostgreSQL
 from isolde.semantics.concrete.rules import Rules
 from isolde.semantics.concrete.sqlite import SQLite

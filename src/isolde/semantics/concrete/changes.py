@@ -258,10 +258,9 @@ def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, pla
         raise outside("an INSERT of several rows whose values read the table", "MariaDB shows them the rows before")
     if not any(isinstance(part, Select) for part in parts(insert.source)):
         return call
-    # A query among the values sees the table as it was before the statement; ids are still taken row by row.
-    place = info.generated
+    # A query among the values sees the table as it was before the statement, but ids are taken row by row.
     if (
-        place is not None
+        info.generated is not None
         and compiler.dialect is Dialect.POSTGRESQL
         and f"S.next_id({info.position})" in " ".join(inner.lines)
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,5 +63,8 @@ class Compiler:
         """The generated function of this name, when all are written."""
         source = "\n\n".join(self.functions)
         names: dict[str, Any] = dict(self.namespace.names)
-        exec(compile(source, f"<isolde {entry}>", "exec"), names)
+        with warnings.catch_warnings():
+            # A constant that is asked whether it is null: right, though nobody would write it.
+            warnings.simplefilter("ignore", SyntaxWarning)
+            exec(compile(source, f"<isolde {entry}>", "exec"), names)
         return names[entry]

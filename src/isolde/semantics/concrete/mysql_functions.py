@@ -7,7 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from isolde.semantics.concrete import numbers
-from isolde.semantics.concrete.mysql import MySQL, decimal_of, fold, sort_text
+from isolde.semantics.concrete.mysql import MySQL
+from isolde.semantics.concrete.mysql_values import decimal_of, fold, sort_text
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.static import BIGINT, FLOAT, TEXT, TIMESTAMP, Code, Sort
 from isolde.tx.expressions import Binary, Function

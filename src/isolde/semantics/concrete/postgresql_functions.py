@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isolde.semantics.concrete import numbers
-from isolde.semantics.concrete import postgresql as pg
+from isolde.semantics.concrete import postgresql_values as pg
 from isolde.semantics.concrete.calls import greatest, least
 from isolde.semantics.concrete.postgresql import PostgreSQL
 from isolde.semantics.concrete.rules import outside

@@ -11,7 +11,7 @@ from typing import Any
 
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete import numbers
-from isolde.semantics.concrete.postgresql import plain_sum
+from isolde.semantics.concrete.postgresql_values import plain_sum
 from isolde.semantics.concrete.rules import COMPARISONS, Rules, like_pattern, outside
 from isolde.semantics.concrete.static import ANY, BOOLEAN, Affinity, Code, Constness, Sort, Static
 from isolde.tx.expressions import Aggregation, Binary, Constant, Function, Unary

@@ -1,0 +1,291 @@
+"""MySQL's and MariaDB's values: conversions, what is stored, functions of them, aggregates."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from isolde.errors import ExecutionError
+from isolde.semantics.concrete import numbers
+from isolde.semantics.concrete.postgresql_values import decimal_text, plain_sum
+from isolde.semantics.concrete.rules import like_pattern, outside, timestamp
+from isolde.semantics.concrete.static import (
+    Sort,
+    Static,
+)
+
+SCALE_MAX = 38
+INCREMENT = 4
+"""``div_precision_increment``."""
+
+_PREFIX = re.compile(r"[ \t\n\v\f\r]*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)", re.ASCII)
+_INTEGER_PREFIX = re.compile(r"[ \t\n\v\f\r]*([+-]?\d+)", re.ASCII)
+
+
+def decimal_of(scale: int) -> Static:
+    return Static(Sort.DECIMAL, scale=min(scale, SCALE_MAX))
+
+
+# Values
+
+
+def fold(text: str) -> str:
+    """Equal for texts that utf8mb4_general_ci holds equal: neither case nor spaces at the end count."""
+    if not text.isascii():
+        raise outside(f"comparing {text!r}", "letters beyond ASCII compare by the collation's own tables")
+    return text.rstrip(" ").upper()
+
+
+def sort_text(text: str) -> str:
+    """Orders as PAD SPACE does: the shorter text goes on with spaces, which come after control characters."""
+    folded = fold(text)
+    if any(character < " " for character in folded):
+        raise outside(f"ordering {text!r}", "control characters come before the spaces that pad a text")
+    return folded
+
+
+def text_number(text: str) -> float:
+    found = _PREFIX.match(text)
+    return float(found[1]) if found else 0.0
+
+
+def strict_text_number(text: str) -> float:
+    found = _PREFIX.match(text)
+    if not found or text[found.end() :].strip(" \t\n\v\f\r"):
+        raise no_number(text)
+    return float(found[1])
+
+
+def no_number(text: str) -> Exception:
+    """It is an error, or it is not, as the plan has it: constants are converted before errors count."""
+    return outside(
+        f"a text that is no number, taken as one in a statement that changes tables ({text!r}),", "use a number"
+    )
+
+
+def text_integer(text: str) -> int:
+    found = _INTEGER_PREFIX.match(text)
+    return int(found[1]) if found else 0
+
+
+def strict_text_integer(text: str) -> int:
+    found = _INTEGER_PREFIX.match(text)
+    if not found or text[found.end() :].strip(" \t\n\v\f\r"):
+        raise no_number(text)
+    return int(found[1])
+
+
+def nearest_away(number: float) -> int:
+    return numbers.nearest_integer(Decimal(number))
+
+
+def text_nearest(text: str) -> int:
+    found = _PREFIX.match(text)
+    return numbers.nearest_integer(Decimal(found[1])) if found else 0
+
+
+def strict_text_nearest(text: str) -> int:
+    strict_text_number(text)
+    return text_nearest(text)
+
+
+def float_text(number: float) -> str:
+    if number == 0:
+        return "0"
+    if not 1e-4 <= abs(number) < 1e15:
+        raise outside(f"the text of the floating-point number {number!r}", "cast it to DECIMAL first")
+    shown = repr(number)
+    return shown[:-2] if shown.endswith(".0") else shown
+
+
+def scaled_text(number: Decimal, scale: int) -> str:
+    return decimal_text(numbers.rounded(number, scale))
+
+
+def timestamp_text(value: datetime) -> str:
+    return value.isoformat(sep=" ", timespec="seconds")
+
+
+def wrap_unsigned(number: int) -> int:
+    """As a cast to UNSIGNED reads the 64 bits."""
+    return number & (2**64 - 1)
+
+
+def wrap_signed(number: int) -> int:
+    low = number & (2**64 - 1)
+    return low - 2**64 if low >> 63 else low
+
+
+def clamp(number: int, unsigned: bool) -> int:
+    low, high = numbers.BOUNDS[64, unsigned]
+    return min(max(number, low), high)
+
+
+def like(text: str, pattern: str) -> bool:
+    fold(text), fold(pattern)
+    return like_pattern(pattern, ignore_case=True, trailing_escape=True)(text)
+
+
+def float_quotient(left: float, right: float) -> float | None:
+    return None if right == 0 else numbers.finite(left / right)
+
+
+def decimal_quotient(left: Decimal, right: Decimal, left_scale: int, right_scale: int) -> Decimal | None:
+    return None if not right else numbers.mysql_quotient(left, right, left_scale, right_scale)
+
+
+def integer_part(left: Decimal | int, right: Decimal | int) -> int | None:
+    if not right:
+        return None
+    return numbers.truncated_quotient(Decimal(left), Decimal(right))
+
+
+def remainder(left: Any, right: Any) -> Any:
+    if not right:
+        return None
+    if isinstance(left, float) or isinstance(right, float):
+        return math.fmod(left, right)
+    if isinstance(left, int) and isinstance(right, int):
+        return numbers.integer_remainder(left, right)
+    return numbers.remainder(Decimal(left), Decimal(right))
+
+
+def checked_divisor(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, with an error in place of null for a divisor of zero: strict mode, in statements that change tables."""
+
+    def checked(left: Any, right: Any, *scales: int) -> Any:
+        if right == 0:
+            raise numbers.zero_divisor()
+        return function(left, right, *scales)
+
+    return checked
+
+
+_CHECKED = {
+    function: checked_divisor(function) for function in (float_quotient, decimal_quotient, integer_part, remainder)
+}
+
+
+def shifted_left(number: int, count: int) -> int:
+    return (number << count) & (2**64 - 1) if 0 <= count < 64 else 0
+
+
+def shifted_right(number: int, count: int) -> int:
+    return number >> count if 0 <= count < 64 else 0
+
+
+def from_timestamp(text: str) -> datetime:
+    value = timestamp(text)
+    if value is None:
+        raise outside(f"comparing a time with {text!r}", "write it as 'YYYY-MM-DD hh:mm:ss'")
+    return value
+
+
+# Storing
+
+
+def stored_integer(value: Any, bits: int, unsigned: bool) -> int:
+    if isinstance(value, float):
+        value = numbers.nearest_even(value)
+    elif isinstance(value, Decimal):
+        value = numbers.nearest_integer(value)
+    elif isinstance(value, str):
+        value = numbers.nearest_integer(_exact(value, "integer"))
+    return numbers.within(bits, unsigned)(int(value))
+
+
+def _exact(text: str, type_: str) -> Decimal:
+    found = _PREFIX.match(text)
+    if not found or text[found.end() :].strip(" \t\n\v\f\r"):
+        raise ExecutionError("conversion", f"incorrect {type_} value {text!r}")
+    return Decimal(found[1])
+
+
+def stored_decimal(value: Any, precision: int, scale: int) -> Decimal:
+    if isinstance(value, float):
+        value = Decimal(repr(value))
+    elif isinstance(value, str):
+        value = _exact(value, "decimal")
+    result = numbers.rounded(Decimal(value), scale)
+    if abs(result) >= Decimal(10) ** (precision - scale):
+        raise numbers.out_of_range(value)
+    return result
+
+
+def clamped_decimal(value: Any, precision: int, scale: int) -> Decimal:
+    """A cast in a query: the largest number that fits where the value does not."""
+    try:
+        return stored_decimal(value, precision, scale)
+    except ExecutionError:
+        largest = Decimal(10**precision - 1).scaleb(-scale)
+        return largest if value > 0 else -largest
+
+
+def stored_float(value: Any) -> float:
+    return numbers.finite(float(_exact(value, "double") if isinstance(value, str) else value)) + 0.0
+
+
+def stored_text(text: str, length: int) -> str:
+    if len(text) > length:
+        if text[length:].strip(" "):
+            raise ExecutionError("out-of-range", f"{text!r} is longer than {length} characters")
+        return text[:length]
+    return text
+
+
+def stored_timestamp(value: Any) -> datetime:
+    if isinstance(value, str):
+        parsed = timestamp(value)
+        if parsed is None:
+            raise ExecutionError("conversion", f"incorrect datetime value {value!r}")
+        value = parsed
+    return value.replace(microsecond=0)  # type: ignore[no-any-return]
+
+
+# Aggregates
+
+
+def _sum_exact(values: list[Any]) -> Decimal | None:
+    total = Decimal(0)
+    for value in values:
+        total = numbers.EXACT.add(total, Decimal(value))
+    return numbers.positive_zero(total) if values else None
+
+
+def _average_exact(scale: int) -> Callable[[list[Any]], Decimal | None]:
+    def average(values: list[Any]) -> Decimal | None:
+        total = _sum_exact(values)
+        return None if total is None else decimal_quotient(total, Decimal(len(values)), scale, 0)
+
+    return average
+
+
+_AVERAGES = {scale: _average_exact(scale) for scale in range(SCALE_MAX + 1)}
+
+
+def _sum_floats(values: list[float]) -> float | None:
+    return plain_sum(values) if values else None
+
+
+def _average_floats(values: list[float]) -> float | None:
+    return plain_sum(values) / len(values) if values else None
+
+
+def minimum(values: list[Any]) -> Any:
+    return min(values) if values else None
+
+
+def maximum(values: list[Any]) -> Any:
+    return max(values) if values else None
+
+
+def minimum_text(values: list[str]) -> str | None:
+    return min(values, key=sort_text) if values else None
+
+
+def maximum_text(values: list[str]) -> str | None:
+    return max(values, key=sort_text) if values else None
