@@ -140,7 +140,14 @@ def _grouped(node: exp.Expr, reading: Reading) -> None:
         if isinstance(inner, exp.Paren) and reading.dialect is Dialect.MYSQL:
             content = inner.unnest()
             bare = content.this if isinstance(content, exp.Not) else content
-            inner = inner if reading.prepared.opens(reading.start(inner)) else bare
+            leaf: exp.Expr = content
+            while isinstance(leaf.args.get("this"), exp.Expr) and not isinstance(
+                leaf, exp.Column | exp.Func | exp.Case
+            ):
+                leaf = leaf.this
+            # NULL and TRUE have no position in sqlglot: where a content begins with one, its parenthesis is taken as written.
+            known = not isinstance(leaf, exp.Null | exp.Boolean | exp.Case | exp.Exists | exp.Subquery | exp.Cast)
+            inner = bare if known and not reading.prepared.opens(reading.start(inner)) else inner
         if isinstance(node, _PREDICATES) and isinstance(inner, _PREDICATES):
             raise reading.refuse(inner, "a comparison inside of a comparison without parentheses", "write parentheses")
 

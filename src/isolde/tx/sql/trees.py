@@ -137,7 +137,7 @@ class Reading:
         if known is None:
             positions = [n.meta["start"] for n in node.walk() if "start" in n.meta]
             marks = [n for n in node.find_all(exp.Placeholder) if "start" not in n.meta]
-            positions += [self.prepared.sql.find(f" :{mark.name} ") + 1 for mark in marks]
+            positions += [self.prepared.sql.find(f" :{mark.name} ") for mark in marks]
             known = self.prepared.original(min(positions)) if positions else self._around(node)
             self._starts[id(node)] = known
         return known
