@@ -26,7 +26,7 @@ class Fetch:
 
     One variable and several columns, or ``row``: the variable is a row, whose columns are ``variable.column``; without a row it
     is null. ``required`` aborts the transaction where there is no row. ``found`` names the variable that gets whether there
-    was one.
+    was one. ``keep``: without a row the variables stay as they are (MySQL's ``SELECT … INTO``).
     """
 
     statement: Statement
@@ -35,6 +35,7 @@ class Fetch:
     place: Place | None = field(default=None, compare=False)
     found: str | None = None
     row: bool = False
+    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True)

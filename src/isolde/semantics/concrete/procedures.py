@@ -71,7 +71,15 @@ def compile_statement(compiler: Compiler, statement: Statement, frame: Frame) ->
 class ProcedureCompiler:
     """One procedure for arguments of given types. ``variables`` are joined types of all that is assigned to them."""
 
-    def __init__(self, compiler: Compiler, program: Program, procedure: Procedure, given: Sequence[Static]) -> None:
+    def __init__(
+        self,
+        compiler: Compiler,
+        program: Program,
+        procedure: Procedure,
+        given: Sequence[Static],
+        inside: tuple[str, ...] = (),
+    ) -> None:
+        self.inside = inside or (procedure.name,)
         self.compiler = compiler
         self.program = program
         self.procedure = procedure
@@ -126,6 +134,18 @@ class ProcedureCompiler:
         return writer
 
     # Types
+
+    def _type_returned(self, step: CallProcedure, place: int, types: Sequence[Static]) -> Static:
+        """What a procedure returns for arguments of these types, found by compiling it aside."""
+        procedure = self.program.procedure(step.procedure)
+        if procedure is None or procedure.name in self.inside:
+            raise outside(
+                f"what {step.procedure} returns to itself, whose type is not declared,", "declare the variable"
+            )
+        inside = (*self.inside, procedure.name)
+        called = ProcedureCompiler(Compiler(self.compiler.catalog), self.program, procedure, types, inside)
+        called.compile("called")
+        return called.variables.get(_returned(place), NULL)
 
     def _assign(self, variable: str, code: Code) -> str:
         """What the variable gets; its type grows if it must."""
@@ -183,7 +203,13 @@ class ProcedureCompiler:
                     writer.line(f"raise {self.compiler.namespace.ref(AbortSignal)}('no row')")
                     writer.indent -= 1
                 writer.line("row = rows[0] if rows else None")
+                if step.found is not None:
+                    told = self._assign(step.found, Code("(row is not None)", BOOLEAN, solid=True))
+                    writer.line(f"v_{step.found} = {told}")
+                if step.keep:
+                    writer.open("if row is not None:")
                 self._spread(step.into, columns, "row", frame, writer, step.row)
+                writer.indent -= step.keep
             case FetchAll():
                 columns = self._rows(step.statement, frame, writer)
                 self._grow(step.into, rows_of(columns))
@@ -208,7 +234,10 @@ class ProcedureCompiler:
             case CallProcedure():
                 self._call(step, frame, writer)
             case Return():
-                values = [self.compiler.rules.output(frame.compile(value)) for value in step.values]
+                codes = [frame.compile(value) for value in step.values]
+                for place, code in enumerate(codes):
+                    self._grow(_returned(place), code.type)
+                values = [self.compiler.rules.output(code) for code in codes]
                 writer.line(f"return ({', '.join(values)}{',' if values else ''})")
             case Abort():
                 reason = self.compiler.rules.output(frame.compile(step.reason)) if step.reason is not None else "None"
@@ -356,8 +385,13 @@ class ProcedureCompiler:
         )
         for place, variable in enumerate(step.into):
             writer.line(f"v_{variable} = rows[{place}] if len(rows) > {place} else None")
-            if variable not in self.declared and self.variables.get(variable, NULL).sort is Sort.NULL:
-                raise outside(f"variable {variable} of CALL, whose type is not declared,", "declare it")
+            if variable not in self.declared:
+                self._grow(variable, self._type_returned(step, place, [code.type for code in codes]))
+
+
+def _returned(place: int) -> str:
+    """The variable that stands for what a procedure returns: it holds nothing, its type is what matters."""
+    return f"returned__{place}"
 
 
 def span(first: int | None, last: int | None) -> range:
@@ -375,7 +409,7 @@ def assigned(steps: Sequence[Step]) -> list[str]:
                 found += [step.count] if step.count is not None else []
             case Fetch() | FetchCursor() | CallProcedure():
                 found += step.into
-                found += [step.found] if isinstance(step, FetchCursor) else []
+                found += [step.found] if not isinstance(step, CallProcedure) and step.found is not None else []
             case FetchAll():
                 found.append(step.into)
             case Assign():

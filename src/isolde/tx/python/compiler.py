@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from isolde.errors import OutsideFragment, UsageError
+from isolde.errors import MalformedProgram, OutsideFragment, UsageError
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Binary, BinaryOperation, Literal, Name, Parameter
 from isolde.tx.place import Place
@@ -266,8 +266,17 @@ class _Compiler:
             if keyword.arg is None:
                 raise self.refusal(node, "** in a call of the database", "name each parameter")
             given[keyword.arg] = self.argument(keyword.value)
-        place = self.place(arguments[0])
-        return method, self.with_arguments(node, statement(arguments[0].value, self.dialect, str(place)), given)
+        return method, self.with_arguments(node, self.parsed(arguments[0], arguments[0].value), given)
+
+    def parsed(self, node: ast.expr, sql: str) -> Statement:
+        """The statement; what is wrong with it is told at the line of the function."""
+        place = str(self.place(node))
+        try:
+            return statement(sql, self.dialect, place)
+        except OutsideFragment as error:
+            raise OutsideFragment(place, error.what, error.instead) from None
+        except MalformedProgram as error:
+            raise MalformedProgram(place, error.found, error.expected) from None
 
     def argument(self, value: ast.expr) -> Parameter | Literal:
         """A value for a parameter of a statement: a variable, or one that is computed just before."""

@@ -170,7 +170,8 @@ class Embedded:
             return
         statement = self.statement(blanked(text, begin - start, end - start))
         asked = FOUND if self.handler is not None or self.mentions_found() else None
-        steps.append(Fetch(statement, variables, strict, place, asked))
+        keep = self.dialect is Dialect.MYSQL
+        steps.append(Fetch(statement, variables, strict, place, asked, keep=keep))
         self.handled(steps, place)
 
     def mentions_found(self) -> bool:

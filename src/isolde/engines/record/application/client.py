@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from isolde.databases import Connection, Kind, Offer, SqlConnection, Table
 from isolde.engines.record.application.install import Installation
-from isolde.engines.record.application.translate import Translator
 from isolde.engines.record.client import Client, GivenUp, Surroundings
 from isolde.engines.record.journal import Journal
 from isolde.engines.record.line import Line
@@ -22,6 +21,7 @@ from isolde.engines.record.run import Job, Worker
 from isolde.tx.dialects import Dialect
 from isolde.tx.python import AbortedByProgram, Handle
 from isolde.tx.python.handle import Answer
+from isolde.tx.translate import Translator
 from isolde.workloads.application import Part
 
 

@@ -9,12 +9,12 @@ from random import Random
 from typing import Any, cast
 
 from isolde.databases import Database, Kind, Offer, SqlConnection, Table
-from isolde.engines.record.application.translate import Translator
 from isolde.errors import Aborted, DatabaseUnavailable, OutsideError
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Literal
 from isolde.tx.render import render_schema
 from isolde.tx.statements import Insert
+from isolde.tx.translate import Translator
 from isolde.workloads.application import Application, Scale
 
 _ROWS_A_STATEMENT = 100
