@@ -159,4 +159,5 @@ ADAPTER = Adapter(
         Ability(Feature.ORDER, False, "keeps no log of commits that a client can read"),
     ),
     open=_open,
+    locks_everything=True,
 )
