@@ -68,7 +68,7 @@ def everything(tx: Any, least: int) -> Any:
     first = tx.value("SELECT min(capacity) FROM course")
     nothing = tx.value("SELECT capacity FROM course WHERE id = :i", i=-1)
     touched = tx.execute("UPDATE course SET capacity = capacity + :more WHERE id = :i", more=max(1, 2), i=least + 1)
-    again = enroll(tx, 500, 1)
+    again = enroll(tx, 500 + least, 1)
     assert again is not None, "course 1 is there"
     if rows and nothing is None and names in ("some", "none"):
         return a, b, first, len(rows), touched, again, names

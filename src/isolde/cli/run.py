@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import secrets
+import signal
+import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -144,8 +147,27 @@ def run(
     """
     faults = _faults(nemesis)
     with ExitStack() as stack:
+        stack.enter_context(_ended_like_ctrl_c())
         target = opened(Wanted(url, kind, driver, connect, begin, setup, isolation, faults, setting), stack)
         return _run(target, faults, as_json, **options)
+
+
+@contextmanager
+def _ended_like_ctrl_c() -> Iterator[None]:
+    """A polite request to end leaves no server, table or directory behind either."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _faults(text: str) -> tuple[Fault, ...]:

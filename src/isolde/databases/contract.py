@@ -186,6 +186,8 @@ class Adapter:
     """A module that does as well if that one is not there."""
     install: str = ""
     """The command that installs the driver."""
+    locks_everything: bool = False
+    """Writers lock the whole database, not rows: those of one table wait for those of another."""
 
     def able(self, feature: Feature) -> Ability:
         """What is said about a feature."""

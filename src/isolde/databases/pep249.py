@@ -270,9 +270,7 @@ class DriverDatabase:
         try:
             self._create(table, self._dialect(table))
         except OutsideError as error:
-            raise DatabaseUnavailable(
-                f"{self._driver.name}: cannot make the table {table.name}: {_reason(error)}"
-            ) from None
+            raise DatabaseUnavailable(f"{self._driver.name}: cannot make the table {table.name}: {error}") from None
 
     def _create(self, table: Table, dialect: Dialect) -> None:
         texts = statements(table, dialect)

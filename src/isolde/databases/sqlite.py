@@ -161,4 +161,5 @@ ADAPTER = Adapter(
     ),
     open=_open,
     dialect=dialects.Dialect.SQLITE,
+    locks_everything=True,
 )

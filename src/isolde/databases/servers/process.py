@@ -154,21 +154,29 @@ def pid_in(file: Path) -> int | None:
 def run_as_owner(command: list[str], place: Place, environment: dict[str, str], name: str) -> str:
     """What a preparing command wrote when it came to its end; ``DatabaseUnavailable`` with its last words if it fails."""
     try:
-        result: subprocess.CompletedProcess[str] = subprocess.run(
+        # In a session of its own: Ctrl-C is ours to handle, and what it started in turn has to end before its files are removed.
+        process = subprocess.Popen(
             command,
             **_ownership(place),
             env=os.environ | environment,
             cwd="/",
-            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
+            start_new_session=True,
         )
     except OSError as error:
         raise DatabaseUnavailable(f"{name}: {command[0]} cannot be run: {error.strerror}") from None
-    if result.returncode:
-        words = (result.stderr or result.stdout).strip().splitlines()
+    try:
+        out, errors = process.communicate()
+    except BaseException:
+        _end_with_children(process)
+        raise
+    if process.returncode:
+        words = (errors or out).strip().splitlines()
         raise DatabaseUnavailable(f"{name}: {Path(command[0]).name} failed: {' / '.join(words[-_LOG_LINES:])}")
-    return result.stdout + result.stderr
+    return out + errors
 
 
 class Server:
@@ -397,6 +405,19 @@ def _await_gone(pids: list[int]) -> None:
                 _signal(pid, signal.SIGKILL)
             return
         time.sleep(0.005)
+
+
+def _end_with_children(process: subprocess.Popen[str]) -> None:
+    """Kills a process and everything below it; what was just being started is found in another look."""
+    frozen: list[int] = []
+    while new := [pid for pid in (process.pid, *_descendants(process.pid)) if pid not in frozen]:
+        for pid in new:
+            _signal(pid, signal.SIGSTOP)
+        frozen += new
+    for pid in frozen:
+        _signal(pid, signal.SIGKILL)
+    process.wait()
+    _await_gone(frozen)
 
 
 def _signal(pid: int, which: signal.Signals) -> None:

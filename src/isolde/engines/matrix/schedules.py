@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from isolde.history import History
 from isolde.levels import Level
 
 FIRST = {0: 10, 1: 20}
@@ -20,11 +21,16 @@ FIRST = {0: 10, 1: 20}
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of a schedule: the answers of each session in order, who committed, and what the table holds."""
+    """What came of a schedule: the answers of each session in order, who committed, and what the table holds.
+
+    ``blocked`` says whether a step did not return at once; ``history`` is there if no step has a predicate.
+    """
 
     answers: Mapping[str, list[Any]]
     committed: frozenset[str]
     final: Mapping[int, int | None]
+    blocked: bool = False
+    history: History | None = None
 
     def all_committed(self, *sessions: str) -> bool:
         return self.committed.issuperset(sessions)
