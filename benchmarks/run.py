@@ -23,12 +23,11 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from plot import Panel, drawn
-
 from isolde._core.plans import Intent
 from isolde.databases import Kind, Table, open_database
 from isolde.databases.servers import Running, start
 from isolde.workloads import Settings, workload_named
+from plot import Panel, drawn
 
 FOLDER = Path(__file__).resolve().parent / "results"
 SESSIONS, KEYS = 10, 1000
@@ -135,13 +134,16 @@ def workloads() -> None:
             rows = []
             for value in values:
                 sizes = USUAL | {axis: value}
-                common = ("--transactions", str(sizes["transactions"]), "--sessions", str(sizes["sessions"]))
+                common: tuple[str, ...] = (
+                    "--transactions",
+                    str(sizes["transactions"]),
+                    "--sessions",
+                    str(sizes["sessions"]),
+                )
                 common += ("--keys", str(KEYS), "--isolation", "serializable", "--check", "ser")
                 # A mini-transaction has at most four operations: over operations it is the same one again.
                 mini = isolde(server.url, *common)
-                general = isolde(
-                    server.url, *common, "--workload", "general", "--operations", str(sizes["operations"])
-                )
+                general = isolde(server.url, *common, "--workload", "general", "--operations", str(sizes["operations"]))
                 rows.append((value, mini, general))
                 cells = [f"{r.seconds:.2f} | {r.check_s:.2f} | {r.abort_share:.1%}" for r in (mini, general)]
                 print(f"| {axis} | {value} | {cells[0]} | {cells[1]} | {mini.verdict}, {general.verdict} |", flush=True)

@@ -134,7 +134,7 @@ def _history(schedule: Schedule, steps: list[Step], sessions: Mapping[str, Stepp
             committed = place < len(done) - 1 or sessions[name].end is End.COMMITTED
             status = Status.COMMITTED if committed else Status.ABORTED
             transactions.append(Transaction(len(transactions), name, tuple(part), status))
-    return History(tuple(transactions), initial=dict(FIRST))
+    return History(tuple(transactions), initial={**FIRST})
 
 
 def _steps(schedule: Schedule, table: Table, stepper: Stepper) -> Iterator[tuple[str, Step]]:
