@@ -1,12 +1,10 @@
 """Runs on PostgreSQL: is the client a bottleneck, what does checking cost, and what do mini-transactions save?
 
-(a) Mini-transactions of ten sessions against pgbench with the same statements: the same shapes in the same shares, prepared, at the
-same level, over the same number of keys, on the same private server, in turns; the ratio is that of the medians. (b) The share of
-a run's time that checking takes. (c) Mini-transactions against general ones, end to end, over the number of transactions, sessions
-and operations: seconds to record, seconds to check, and the share of aborts, as in figures 10 and 11 of "Boosting End-to-End Database
-Isolation Checking via Mini-Transactions". Writes ``results/run.svg``.
-
-    python benchmarks/run.py [--rounds N] [--seconds S] [--only pgbench,workloads]
+(a) Mini-transactions of ten sessions against pgbench with the same statements: the same shapes in the same shares, prepared,
+at the same level, over the same number of keys, on the same private server, in turns; the ratio is that of the medians. (b) The
+share of a run's time that checking takes. (c) Mini-transactions against general ones, end to end, over the number of
+transactions, sessions and operations: seconds to record, seconds to check, and the share of aborts, as in figures 10 and 11 of
+"Boosting End-to-End Database Isolation Checking via Mini-Transactions". Writes ``results/run.svg``.
 """
 
 from __future__ import annotations

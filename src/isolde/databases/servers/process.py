@@ -176,7 +176,8 @@ def run_as_owner(command: list[str], place: Place, environment: dict[str, str], 
     if process.returncode:
         words = (errors or out).strip().splitlines()
         raise DatabaseUnavailable(f"{name}: {Path(command[0]).name} failed: {' / '.join(words[-_LOG_LINES:])}")
-    return out + errors
+    text: str = out + errors
+    return text
 
 
 class Server:
