@@ -47,12 +47,12 @@ class Ran:
 def isolde(*arguments: str) -> tuple[int, str, str]:
     """Status, output and errors of the program."""
     out, error = io.StringIO(), io.StringIO()
-    with patch.object(sys, "argv", ["isolde", *arguments]):
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
-            try:
-                main()
-            except SystemExit as ended:
-                return int(ended.code or 0), out.getvalue(), error.getvalue()
+    words = patch.object(sys, "argv", ["isolde", *arguments])
+    with words, contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+        try:
+            main()
+        except SystemExit as ended:
+            return int(ended.code or 0), out.getvalue(), error.getvalue()
     raise AssertionError("the program ends by a status")
 
 

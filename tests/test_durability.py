@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isolde.engines.record import lost_writes
-from isolde.history import Append, History, Read, Status, Transaction, Value, Write
+from isolde.history import Append, History, Key, Read, Status, Transaction, Value, Write
 
 
 def transaction(number: int, *ops: Read | Write | Append, status: Status = Status.COMMITTED) -> Transaction:
@@ -15,7 +15,7 @@ def transaction(number: int, *ops: Read | Write | Append, status: Status = Statu
 
 def lost(final: Value, *transactions: Transaction, initial: Value = 0) -> list[Value]:
     """The values of key 0 that are lost if this is what it holds in the end."""
-    first = {} if initial is None else {0: initial}
+    first: dict[Key, Value] = {} if initial is None else {0: initial}
     return [found.value for found in lost_writes(History(transactions, initial=first), {0: final})]
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from running import isolde
 
 from isolde.databases import Adapter, Database, offer_named, open_database
 from isolde.databases.conformance import Subject
@@ -18,10 +17,26 @@ from isolde.engines.check import check
 from isolde.engines.matrix import SCHEDULES, Cell, Schedule, play, play_all, play_cell
 from isolde.findings import Verdict
 from isolde.formats import encode
+from running import isolde
 
 Started = Callable[[str], Running]
 
-_COLUMNS = "G0 G1a G1b G1c OTV PMP PMP-write P4 G-single G-single-pred G-single-write G2-item G2 G2-two-edges".split()
+_COLUMNS = [
+    "G0",
+    "G1a",
+    "G1b",
+    "G1c",
+    "OTV",
+    "PMP",
+    "PMP-write",
+    "P4",
+    "G-single",
+    "G-single-pred",
+    "G-single-write",
+    "G2-item",
+    "G2",
+    "G2-two-edges",
+]
 # ✓ prevented, — seen: Hermitage (Martin Kleppmann, 2014), measured again on PostgreSQL 15 and MariaDB 10.11. MariaDB's switch
 # innodb_snapshot_isolation makes snapshot isolation of its REPEATABLE READ.
 _POSTGRESQL = {

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Servers
-from running import isolde, ran
 
+from conftest import Servers
 from isolde.databases import SqlConnection, Table, open_database
 from isolde.databases.contract import Kind
 from isolde.databases.servers import Running
 from isolde.databases.servers.proxy import Proxy
 from isolde.errors import IsoldeError
+from running import isolde, ran
 
 Started = Callable[[str], Running]
 

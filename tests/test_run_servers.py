@@ -7,7 +7,6 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from running import ran
 
 from isolde.databases import open_database
 from isolde.databases.conformance import Subject
@@ -17,6 +16,7 @@ from isolde.engines.check import check
 from isolde.formats import encode
 from isolde.history import History, Key, Read, Status, Transaction, Value, Write
 from isolde.levels import Level
+from running import ran
 
 Started = Callable[[str], Running]
 
@@ -195,7 +195,7 @@ def _lost_updates(history: History) -> Iterator[History]:
             readers.setdefault((key, reads[key]), []).append(transaction)
     for (key, value), found in readers.items():
         if len(found) > 1 and value is not None:
-            yield _part(history, {key: value}, found[:2])
+            yield _part({key: value}, found[:2])
 
 
 def _skews(history: History) -> Iterator[History]:
@@ -204,14 +204,14 @@ def _skews(history: History) -> Iterator[History]:
     for transaction in _committed(history):
         reads = _first_reads(transaction)
         if len(reads) == 2 and None not in reads.values() and len(_written(transaction)) == 1:
-            readers.setdefault(tuple(sorted(reads.items())), []).append(transaction)  # type: ignore[type-var]
+            readers.setdefault(tuple(sorted(reads.items())), []).append(transaction)
     for versions, found in readers.items():
         for one, two in combinations(found, 2):
             if _written(one) != _written(two) and _written(one) | _written(two) == dict(versions).keys():
-                yield _part(history, dict(versions), [one, two])
+                yield _part(dict(versions), [one, two])
 
 
-def _part(history: History, versions: dict[Key, Value], chosen: list[Transaction]) -> History:
+def _part(versions: dict[Key, Value], chosen: list[Transaction]) -> History:
     """What the chosen did to these keys, which held these versions at first."""
     kept = [
         Transaction(

@@ -16,7 +16,7 @@ from isolde.databases import Adapter, Connection, Database, Feature, Kind, Offer
 from isolde.databases.stepper import PATIENCE_S, End, Step, SteppedSession, Stepper
 from isolde.engines.matrix.schedules import FIRST, SCHEDULES, Played, Schedule
 from isolde.errors import Aborted, IsoldeError
-from isolde.history import History, Read, Status, Transaction, Write
+from isolde.history import History, Key, Read, Status, Transaction, Value, Write
 from isolde.levels import implies
 
 _STEP = re.compile(r"(\w+):(?:(commit|abort)|([rwi])(\d+)(?:=(\d+))?|([qx])\[([^]]*)\])")
@@ -127,14 +127,15 @@ def _history(schedule: Schedule, steps: list[Step], sessions: Mapping[str, Stepp
             ops[name][-1].append(Write(int(key), int(value)))
         elif step.result is not None:
             ops[name][-1].append(Read(int(key), step.result))
-    transactions = []
+    first: dict[Key, Value] = {**FIRST}
+    transactions: list[Transaction] = []
     for name, parts in ops.items():
         done = [part for part in parts if part]
         for place, part in enumerate(done):
             committed = place < len(done) - 1 or sessions[name].end is End.COMMITTED
             status = Status.COMMITTED if committed else Status.ABORTED
             transactions.append(Transaction(len(transactions), name, tuple(part), status))
-    return History(tuple(transactions), initial=dict(FIRST))
+    return History(tuple(transactions), initial=first)
 
 
 def _steps(schedule: Schedule, table: Table, stepper: Stepper) -> Iterator[tuple[str, Step]]:
