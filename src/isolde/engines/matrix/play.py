@@ -127,7 +127,7 @@ def _history(schedule: Schedule, steps: list[Step], sessions: Mapping[str, Stepp
             ops[name][-1].append(Write(int(key), int(value)))
         elif step.result is not None:
             ops[name][-1].append(Read(int(key), step.result))
-    first: dict[Key, Value] = {**FIRST}
+    first = dict[Key, Value](FIRST.items())
     transactions: list[Transaction] = []
     for name, parts in ops.items():
         done = [part for part in parts if part]
