@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find crates src -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name Cargo.toml) \
 	Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: run test test-long lint rust-test python-test install benchmark benchmark-search format clean
+.PHONY: run test test-long lint rust-test python-test install benchmark benchmark-search benchmark-run format clean
 
 run: install
 	@mkdir -p target/demo
@@ -45,6 +45,10 @@ benchmark: $(VENV)/.benchmark-extras
 benchmark-search: $(VENV)/.benchmark-extras
 	$(BIN)/python benchmarks/ordering.py
 	$(BIN)/python benchmarks/search.py --growth
+
+# Three minutes: runs on a private PostgreSQL, against pgbench.
+benchmark-run: $(VENV)/.test-extras
+	$(BIN)/python benchmarks/run.py
 
 format: $(VENV)/.test-extras
 	$(BIN)/ruff check --fix .

@@ -1,10 +1,12 @@
 """Runs on PostgreSQL: is the client a bottleneck, what does checking cost, and what do mini-transactions save?
 
 (a) Mini-transactions of ten sessions against pgbench with the same statements: the same shapes in the same shares, prepared,
-at the same level, over the same number of keys, on the same private server, in turns; the ratio is that of the medians. (b) The
-share of a run's time that checking takes. (c) Mini-transactions against general ones, end to end, over the number of
-transactions, sessions and operations: seconds to record, seconds to check, and the share of aborts, as in figures 10 and 11 of
-"Boosting End-to-End Database Isolation Checking via Mini-Transactions". Writes ``results/run.svg``.
+at the same level, over the same number of keys, on the same private server, in turns; the ratio is that of the medians.
+(b) The share of a run's time that checking takes. (c) Mini-transactions against general ones, end to end, over the number
+of transactions, sessions and operations: seconds to record, seconds to check, and the share of aborts, as in figures 10 and
+11 of "Boosting End-to-End Database Isolation Checking via Mini-Transactions". Writes ``run.svg``.
+
+    python benchmarks/run.py [--rounds N] [--seconds S] [--only pgbench,workloads]
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from isolde.databases.servers import Running, start
 from isolde.workloads import Settings, workload_named
 from plot import Panel, drawn
 
-FOLDER = Path(__file__).resolve().parent / "results"
+PICTURE = Path(__file__).resolve().parent / "run.svg"
 SESSIONS, KEYS = 10, 1000
 GENERAL_OPERATIONS = 20
 
@@ -132,13 +134,8 @@ def workloads() -> None:
             rows = []
             for value in values:
                 sizes = USUAL | {axis: value}
-                common: tuple[str, ...] = (
-                    "--transactions",
-                    str(sizes["transactions"]),
-                    "--sessions",
-                    str(sizes["sessions"]),
-                )
-                common += ("--keys", str(KEYS), "--isolation", "serializable", "--check", "ser")
+                common = [*("--transactions", str(sizes["transactions"]), "--sessions", str(sizes["sessions"]))]
+                common += ["--keys", str(KEYS), "--isolation", "serializable", "--check", "ser"]
                 # A mini-transaction has at most four operations: over operations it is the same one again.
                 mini = isolde(server.url, *common)
                 general = isolde(server.url, *common, "--workload", "general", "--operations", str(sizes["operations"]))
@@ -158,9 +155,8 @@ def workloads() -> None:
                         {"mini": [chosen(m) for _, m, _ in rows], "general": [chosen(g) for _, _, g in rows]},
                     )
                 )
-    FOLDER.mkdir(exist_ok=True)
-    (FOLDER / "run.svg").write_text(drawn(panels[0::2] + panels[1::2], columns=3))
-    print(f"\nwritten: {FOLDER.name}/run.svg")
+    PICTURE.write_text(drawn(panels[0::2] + panels[1::2], columns=3))
+    print(f"\nwritten: {PICTURE.name}")
 
 
 def main() -> None:

@@ -47,8 +47,8 @@ class Ran:
 def isolde(*arguments: str) -> tuple[int, str, str]:
     """Status, output and errors of the program."""
     out, error = io.StringIO(), io.StringIO()
-    called = patch.object(sys, "argv", ["isolde", *arguments])
-    with called, contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+    words = patch.object(sys, "argv", ["isolde", *arguments])
+    with words, contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
         try:
             main()
         except SystemExit as ended:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -145,12 +152,63 @@ def test_a_level_that_the_database_refuses_is_told(out: Path) -> None:
         (["--start", "redis", "--setting", "oops"], 2, "NAME=VALUE"),
         (["--start", "redis", "--nemesis", "flood"], 2, "there are kill, pause, restart, cut"),
         (["--start", "redis", "sqlite:"], 2, "name one database"),
+        (["--matrix", "--until-violation"], 2, "does not go with --until-violation"),
+        (["--matrix", "--isolation", "deferred"], 2, "does not go with --isolation"),
     ],
 )
 def test_what_cannot_be_run_is_told_in_one_line(arguments: list[str], status: int, words: str, out: Path) -> None:
     result = ran(out, *arguments)
     assert (result.status, len(result.error.splitlines()), result.out) == (status, 1, "")
     assert words in result.error
+
+
+@pytest.mark.parametrize(
+    ("kind", "which", "after_s", "more"),
+    [
+        ("mariadb", signal.SIGINT, 0.2, ()),
+        ("mariadb", signal.SIGTERM, 1.0, ()),
+        ("postgresql", signal.SIGINT, 0.3, ()),
+        ("postgresql", signal.SIGTERM, 3.0, ()),
+        ("postgresql", signal.SIGINT, 3.0, ("--matrix",)),
+    ],
+)
+def test_nothing_stays_behind_when_a_run_is_interrupted(
+    kind: str, which: signal.Signals, after_s: float, more: tuple[str, ...], servers: Servers
+) -> None:
+    servers.shared(kind)
+    # Servers run as another user, who has no way into a test's own directory.
+    place = Path(tempfile.mkdtemp(prefix="interrupted-"))
+    place.chmod(0o755)
+    command = [sys.executable, "-c", "from isolde.cli import main; main()", "run", "--start", kind, *more]
+    if not more:
+        command += ["--time", "60"]
+    process = subprocess.Popen(
+        command, cwd=place, env=os.environ | {"TMPDIR": str(place)}, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 30
+    while not list(place.glob("isolde-*")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(after_s)
+    inside = _processes_in(place)
+    process.send_signal(which)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 130, error
+    assert "interrupted" in error
+    assert inside or after_s < 1
+    assert [path.name for path in place.iterdir() if path.name != "isolde-runs"] == []
+    assert _processes_in(place) == []
+    shutil.rmtree(place)
+
+
+def _processes_in(place: Path) -> list[str]:
+    """The commands that name a file below a directory."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = file.read_bytes().decode(errors="replace").replace("\0", " ")
+            if f"{place}/" in words:
+                found.append(words)
+    return found
 
 
 @contextmanager

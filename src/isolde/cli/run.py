@@ -146,6 +146,8 @@ def run(
     A private table is made for the run and dropped again. 'isolde databases' lists the databases and their levels.
     """
     faults = _faults(nemesis)
+    if options["as_matrix"]:
+        _refuse_beside_matrix(options | {"nemesis": nemesis, "isolation": None if driver else isolation})
     with ExitStack() as stack:
         stack.enter_context(_ended_like_ctrl_c())
         target = opened(Wanted(url, kind, driver, connect, begin, setup, isolation, faults, setting), stack)
@@ -168,6 +170,23 @@ def _ended_like_ctrl_c() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+_BESIDE_MATRIX = {
+    "isolation": "--isolation",
+    "levels": "--check",
+    "until_violation": "--until-violation",
+    "nemesis": "--nemesis",
+    "seconds": "--time",
+    "output": "--output",
+    "keep": "--keep",
+}
+
+
+def _refuse_beside_matrix(options: dict[str, Any]) -> None:
+    for name, option in _BESIDE_MATRIX.items():
+        if options[name]:
+            raise UsageError(f"--matrix runs every level by itself and records nothing; it does not go with {option}")
 
 
 def _faults(text: str) -> tuple[Fault, ...]:

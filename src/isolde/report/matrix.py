@@ -52,7 +52,9 @@ def render_matrix(
     for sample in samples:
         strongest = ", ".join(entry.level.value for entry in sample.frontier.strongest_satisfied) or "none"
         seen = f"; anomalies: {', '.join(sample.anomalies)}" if sample.anomalies else ""
-        lines.append(f"  {sample.offer.name}: of {sample.transactions:,} mini-transactions, {strongest} holds{seen}")
+        lines.append(
+            f"  {sample.offer.name}: of {sample.transactions:,} transactions sent at random, {strongest} holds{seen}"
+        )
     return "\n".join(lines)
 
 

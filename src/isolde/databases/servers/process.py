@@ -155,7 +155,7 @@ def run_as_owner(command: list[str], place: Place, environment: dict[str, str], 
     """What a preparing command wrote when it came to its end; ``DatabaseUnavailable`` with its last words if it fails."""
     try:
         # In a session of its own: Ctrl-C is ours to handle, and what it started in turn has to end before its files are removed.
-        process = subprocess.Popen(
+        process: subprocess.Popen[str] = subprocess.Popen(
             command,
             **_ownership(place),
             env=os.environ | environment,

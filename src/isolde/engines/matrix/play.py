@@ -127,6 +127,7 @@ def _history(schedule: Schedule, steps: list[Step], sessions: Mapping[str, Stepp
             ops[name][-1].append(Write(int(key), int(value)))
         elif step.result is not None:
             ops[name][-1].append(Read(int(key), step.result))
+    first = dict[Key, Value](FIRST.items())
     transactions: list[Transaction] = []
     for name, parts in ops.items():
         done = [part for part in parts if part]
@@ -134,7 +135,6 @@ def _history(schedule: Schedule, steps: list[Step], sessions: Mapping[str, Stepp
             committed = place < len(done) - 1 or sessions[name].end is End.COMMITTED
             status = Status.COMMITTED if committed else Status.ABORTED
             transactions.append(Transaction(len(transactions), name, tuple(part), status))
-    first: dict[Key, Value] = {key: FIRST[key] for key in FIRST}
     return History(tuple(transactions), initial=first)
 
 

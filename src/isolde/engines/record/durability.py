@@ -3,8 +3,8 @@
 A value that a key holds at the end is *stale* if a committed transaction replaced it: one that read it and then wrote the key, or
 one that wrote the key and began after the transaction that wrote the value had ended. In either case the database had
 the newer version and has it no more. A value that nobody can have left there is stale as well: a store that came back empty
-shows a key as absent that nobody deleted. This needs no isolation level: it is as true of read committed as of
-serializable. A list has lost what a committed transaction appended if the final one does not hold it.
+shows a key as absent that nobody deleted. This needs no isolation level: it is as true of read committed as of serializable.
+A list has lost what a committed transaction appended if the final one does not hold it.
 """
 
 from __future__ import annotations
