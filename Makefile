@@ -16,6 +16,9 @@ run: install
 	@$(BIN)/isolde generate --level serializable --transactions 2000 --inject write-skew --seed 7 -o target/demo/history.jsonl
 	@echo '$$ isolde check --level si --level ser target/demo/history.jsonl'
 	@$(BIN)/isolde check --level si --level ser target/demo/history.jsonl || test $$? -eq 1
+	@rm -rf target/demo/run
+	@echo '$$ isolde run -o target/demo/run'
+	@$(BIN)/isolde run -o target/demo/run
 
 test: lint rust-test python-test
 
