@@ -72,12 +72,12 @@ impl Analysis {
         }
         if rule != Rule::Serializable {
             // One transaction after the other explains the weaker levels too, and is sooner guessed: no snapshot has to be
-            // placed among commits.
-            let serial = Space { graph, rule: Rule::Serializable, timeline: times.as_ref() };
+            // placed among commits. What is known of a weaker level may be too little for a serial order, so it is run.
+            let serial = Space { graph: &self.dependencies.graph, rule: Rule::Serializable, timeline: times.as_ref() };
             let serial = Polygraph::new(self, serial, &selectors);
             let order = guess(&serial, &selectors, None);
             let explanation = order.complete.then(|| self.explained(&serial, &order.order, &[]));
-            if let Some(explanation) = explanation.filter(&told) {
+            if let Some(explanation) = explanation.filter(|found| self.replays(rule, real_time, found)) {
                 return Decision::Satisfied(Some(explanation));
             }
         }

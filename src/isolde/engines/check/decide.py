@@ -101,9 +101,13 @@ def _follows(level: Level, known: Sequence[Finding]) -> bool:
     )
 
 
-# Where a weak question has too many choices, a stronger one may still hold: an order of all is sooner guessed than whom every
-# read saw, since it brings the reads along.
-_STRONGER = ("serializable", "snapshot", "prefix")
+# Where a question has too many choices, a stronger one may still hold: an order of all is sooner guessed than whom every read saw,
+# since it brings the reads along, and a serial one sooner than one with snapshots.
+_STRONGER = dict.fromkeys(_WEAK, ("serializable", "snapshot", "prefix")) | {
+    "prefix": ("serializable", "snapshot"),
+    "snapshot": ("serializable",),
+    "strict-snapshot": ("strict-serializable",),
+}
 
 
 def _decide(analysis: Analysis, question: str, asked: dict[str, Decision], *, every: bool) -> Decision:
@@ -111,8 +115,8 @@ def _decide(analysis: Analysis, question: str, asked: dict[str, Decision], *, ev
     if question in asked:
         return asked[question]
     decision = analysis.decide(question, every=every)
-    if isinstance(decision, Undecided) and decision.code == "choices" and question in _WEAK:
-        answers = (_decide(analysis, stronger, asked, every=every) for stronger in _STRONGER)
+    if isinstance(decision, Undecided) and decision.code == "choices":
+        answers = (_decide(analysis, stronger, asked, every=every) for stronger in _STRONGER.get(question, ()))
         decision = next((answer for answer in answers if isinstance(answer, Satisfied)), decision)
     asked[question] = decision
     return decision
