@@ -101,8 +101,8 @@ def _follows(level: Level, known: Sequence[Finding]) -> bool:
     )
 
 
-# Where a question has too many choices, a stronger one may still hold: an order of all is sooner guessed than whom every read saw,
-# since it brings the reads along, and a serial one sooner than one with snapshots.
+# Where a question has too many choices, a stronger one may still hold: an order of all is sooner guessed than whom every read
+# saw, since it brings the reads along, and a serial one sooner than one with snapshots.
 _STRONGER = dict.fromkeys(_WEAK, ("serializable", "snapshot", "prefix")) | {
     "prefix": ("serializable", "snapshot"),
     "snapshot": ("serializable",),
