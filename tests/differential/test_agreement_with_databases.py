@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import pytest
 
-from isolde.databases import servers
-from isolde.errors import DatabaseUnavailable, UsageError
+from isolde.databases.servers import Running
 
 from .agreement import Tally, run_case
 from .databases import MariaDB, PostgreSQL, Real, SQLite
@@ -18,7 +16,7 @@ from .procedures import run_procedures
 STATEMENTS_A_CASE, PROCEDURES_A_CASE = 42, 10
 
 
-def connected(kind: str, server: Any) -> Real:
+def connected(kind: str, server: Running) -> Real:
     if kind == "postgresql":
         return PostgreSQL(server.url)
     where = urlsplit(server.url)
@@ -26,17 +24,8 @@ def connected(kind: str, server: Any) -> Real:
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql", "mariadb"])
-def real(request: pytest.FixtureRequest) -> Iterator[Real]:
-    if request.param == "sqlite":
-        yield SQLite()
-        return
-    pytest.importorskip("psycopg" if request.param == "postgresql" else "pymysql")
-    try:
-        server = servers.start(request.param)
-    except (DatabaseUnavailable, UsageError) as error:
-        pytest.skip(str(error))
-    with server:
-        yield connected(request.param, server)
+def real(request: pytest.FixtureRequest, server: Callable[[str], Running]) -> Real:
+    return SQLite() if request.param == "sqlite" else connected(request.param, server(request.param))
 
 
 def agreed(real: Real, cases: range, procedures: range) -> Tally:

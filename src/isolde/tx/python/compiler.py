@@ -38,7 +38,6 @@ from isolde.tx.procedures import (
     While,
 )
 from isolde.tx.python.expressions import Expressions
-from isolde.tx.queries import Select
 from isolde.tx.rewrite import rewritten
 from isolde.tx.sql import statement
 from isolde.tx.statements import Statement
@@ -360,16 +359,3 @@ class _Compiler:
 
     def refusal(self, node: ast.AST, what: str, instead: str) -> OutsideFragment:
         return OutsideFragment(str(self.place(node)), what, instead)
-
-
-def reads_only(procedure: Procedure) -> bool:
-    """Whether a procedure has no step that changes a table."""
-    changes: list[Any] = []
-
-    def look(found: Any) -> Any:
-        if isinstance(found, Run | Fetch | FetchAll) and not isinstance(found.statement, Select):
-            changes.append(found)
-        return found
-
-    rewritten(procedure, look)
-    return not changes
