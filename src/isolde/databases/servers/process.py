@@ -297,6 +297,10 @@ class Server:
             for pid in new:
                 _signal(pid, signal.SIGSTOP)
             self._paused += new
+        # A signal that was sent has not arrived yet: on a busy machine the server may still answer for a moment.
+        deadline = time.monotonic() + _GONE_S
+        while any(_state(pid) in "RSD" for pid in self._paused) and time.monotonic() < deadline:
+            time.sleep(0.005)
 
     def resume(self) -> None:
         """Lets them go on."""
@@ -389,12 +393,49 @@ def _descendants(pid: int) -> list[int]:
     return found
 
 
+def _state(pid: int) -> str:
+    """The kernel's letter for what a process does: R, S and D live, T is stopped, Z and X have ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
+
+
 def _gone(pid: int) -> bool:
     """Whether a process has ended; one that nobody has asked about yet (a zombie) has."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return True
+    return _state(pid) in "ZX"
+
+
+def reachable(directory: Path) -> bool:
+    """Whether the user that a server runs as can get there: root's own home is closed to others."""
+    return os.geteuid() != 0 or all(place.stat().st_mode & 0o001 for place in (directory, *directory.parents))
+
+
+def within_reach(program: str, place: Place) -> str:
+    """The program where the server's user can run it: a copy in the server's own directory, if need be."""
+    path = Path(program)
+    if place.owner is None or reachable(path.parent):
+        return program
+    copied = place.directory / path.name
+    if not copied.exists():
+        shutil.copy(path, copied)
+        copied.chmod(0o755)
+    return str(copied)
+
+
+def native_program(name: str) -> str | None:
+    """The program of this name on the path that needs no other one: a Python environment may have a script of the same name,
+    whose interpreter the server's user cannot reach.
+    """
+    for directory in os.get_exec_path():
+        candidate = Path(directory) / name
+        try:
+            with candidate.open("rb") as file:
+                if file.read(4) == b"\x7fELF" and os.access(candidate, os.X_OK):
+                    return str(candidate)
+        except OSError:
+            continue
+    return None
 
 
 def _await_gone(pids: list[int]) -> None:

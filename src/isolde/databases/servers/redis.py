@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 import signal
 import socket
 from pathlib import Path
 
-from isolde.databases.servers.process import Place
+from isolde.databases.servers.process import Place, native_program
 from isolde.errors import DatabaseUnavailable
 
 # Program, and the package that brings it along in a wheel.
@@ -81,7 +80,7 @@ def _written(value: object) -> str:
 
 
 def _program(name: str, package: str) -> str | None:
-    found = shutil.which(name)
+    found = native_program(name)
     if found:
         return found
     wheel = importlib.util.find_spec(package)

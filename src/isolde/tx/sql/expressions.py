@@ -135,6 +135,9 @@ def _grouped(node: exp.Expr, reading: Reading) -> None:
 
     sqlglot puts parentheses of its own around some; right for PostgreSQL and SQLite, but MySQL reads from left to right.
     """
+    if isinstance(node.args.get("expression"), exp.Not) and not isinstance(node, exp.And | exp.Or | exp.Xor):
+        # How far such a NOT reaches to the right, every dialect answers in its own way.
+        raise reading.refuse(node, "NOT as the right side of an operator without parentheses", "write parentheses")
     for child in (node.args.get("this"), node.args.get("expression")):
         inner = child.this if isinstance(child, exp.Not) else child
         if isinstance(inner, exp.Paren) and reading.dialect is Dialect.MYSQL:
