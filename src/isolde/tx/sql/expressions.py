@@ -135,9 +135,12 @@ def _grouped(node: exp.Expr, reading: Reading) -> None:
 
     sqlglot puts parentheses of its own around some; right for PostgreSQL and SQLite, but MySQL reads from left to right.
     """
-    if isinstance(node.args.get("expression"), exp.Not) and not isinstance(node, exp.And | exp.Or | exp.Xor):
-        # How far such a NOT reaches to the right, every dialect answers in its own way.
-        raise reading.refuse(node, "NOT as the right side of an operator without parentheses", "write parentheses")
+    if not isinstance(node, exp.And | exp.Or | exp.Xor):
+        for child in (node.args.get("this"), node.args.get("expression")):
+            # How far a NOT reaches to the right, and what an operator after a predicate takes for its left side, every
+            # dialect answers in its own way.
+            if isinstance(child, exp.Not) or (isinstance(child, _PREDICATES) and not isinstance(node, _PREDICATES)):
+                raise reading.refuse(child, "a condition as an operand without parentheses", "write parentheses")
     for child in (node.args.get("this"), node.args.get("expression")):
         inner = child.this if isinstance(child, exp.Not) else child
         if isinstance(inner, exp.Paren) and reading.dialect is Dialect.MYSQL:
