@@ -11,12 +11,12 @@ import click
 
 from isolde._core import BUDGET, Columns
 from isolde.cli.main import Exit, paint, tell
+from isolde.cli.shown import named_transactions
 from isolde.engines.check import check as decide
 from isolde.engines.check import cut_out, frontier
 from isolde.errors import IsoldeError, UsageError
 from isolde.findings import Report, Verdict
-from isolde.formats import NAMES, decode, encode, read, write
-from isolde.history import Transaction, TxnId
+from isolde.formats import NAMES, encode, read, write
 from isolde.levels import LEVELS, Level, level_named
 from isolde.report import document, render_report
 
@@ -112,7 +112,9 @@ def check(
             named = {"file": path} if len(histories) > 1 else {}
             click.echo(_dump(named | document(report)))
         else:
-            click.echo(("\n" if number else "") + render_report(path, report, _named(columns, report), paint))
+            click.echo(
+                ("\n" if number else "") + render_report(path, report, named_transactions(columns, report), paint)
+            )
         if witness is not None:
             _write_witness(columns, report, witness, session_order=session_order, judge_aborted=judge_aborted)
         statuses += [_STATUS[finding.verdict] for finding in report.findings]
@@ -133,12 +135,6 @@ def _complain(path: str, error: IsoldeError, *, as_json: bool) -> None:
     if as_json:
         click.echo(_dump({"file": path, "error": str(error)}))
     click.echo(f"isolde: {error}", err=True)
-
-
-def _named(columns: Columns, report: Report) -> dict[TxnId, Transaction]:
-    """The transactions that the anomalies name."""
-    positions = {p for finding in report.findings for anomaly in finding.anomalies for p in anomaly.positions}
-    return {t.id: t for t in decode(columns, sorted(positions)).transactions} if positions else {}
 
 
 def _write_witness(columns: Columns, report: Report, path: str, *, session_order: bool, judge_aborted: bool) -> None:

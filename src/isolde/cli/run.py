@@ -21,6 +21,7 @@ from isolde.cli.application import run_application
 from isolde.cli.main import Exit, paint
 from isolde.cli.matrix import matrix
 from isolde.cli.progress import ProgressLine
+from isolde.cli.shown import named_transactions
 from isolde.cli.target import Target, Wanted, opened
 from isolde.databases import Adapter, Database, Feature, Offer, Table, offer_named
 from isolde.databases.servers import KINDS
@@ -41,9 +42,8 @@ from isolde.engines.record import (
     lost_writes,
 )
 from isolde.errors import IsoldeError, OutsideError, UsageError
-from isolde.findings import Report, Verdict
+from isolde.findings import Verdict
 from isolde.formats import decode, merged, read
-from isolde.history import Transaction, TxnId
 from isolde.levels import Level, level_named
 from isolde.report import document, render_report
 from isolde.report.run import RunFacts, render_run, run_document
@@ -303,7 +303,7 @@ def _run(
         click.echo(json.dumps(run_document(facts) | document(report), ensure_ascii=False))
     else:
         click.echo(render_run(facts))
-        click.echo(render_report(str(history), report, _named(columns, report), paint))
+        click.echo(render_report(str(history), report, named_transactions(columns, report), paint))
     if outcome.failure is not None:
         raise OutsideError(f"the run ended early: {outcome.failure}{left}")
     if left:
@@ -391,9 +391,3 @@ def _drop(database: Database, table: Table) -> str:
     except IsoldeError as error:
         return f"; the table {table.name} could not be dropped: {error}"
     return ""
-
-
-def _named(columns: Columns, report: Report) -> dict[TxnId, Transaction]:
-    """The transactions that the anomalies name."""
-    positions = {p for finding in report.findings for anomaly in finding.anomalies for p in anomaly.positions}
-    return {t.id: t for t in decode(columns, sorted(positions)).transactions} if positions else {}

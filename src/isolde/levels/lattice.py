@@ -39,7 +39,7 @@ class LevelRow:
 
 
 _SEARCH = "always, by search within a budget"
-_ALWAYS = "when values are unique, or a stronger level holds"
+_ALWAYS = "always; where values repeat, by search within a budget"
 
 # From weak to strong, as far as that makes sense. ``co`` is a total order of the committed transactions.
 LEVELS: tuple[LevelRow, ...] = (
