@@ -12,6 +12,9 @@ import pytest
 from isolde.databases.servers import Running
 from isolde.formats import decode, read
 from isolde.history import Sql, Status
+from isolde.semantics.concrete import Store
+from isolde.tx.dialects import Dialect
+from isolde.tx.sql import schema, statement
 from running import isolde as program
 
 # Few rows, so that transactions meet; enough time for a loaded machine. A run ends with the first broken invariant.
@@ -85,8 +88,42 @@ def test_every_statement_is_recorded_with_its_rows(tmp_path: Path) -> None:
     changes = [content for content in contents if content["sql"].startswith("UPDATE")]
     assert all(isinstance(content["rows"], list) for content in queries)
     assert all(content["rows"] is None and content["count"] >= 0 for content in changes)
+    assert all(content["start"] <= content["end"] for content in contents if "start" in content)
     # The private names of the tables stay in the database.
     assert not any("isolde_" in content["sql"] for content in contents)
+
+
+def test_a_statement_that_failed_is_recorded_with_its_error(server: Callable[[str], Running], tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    arguments = ("--workload", "tpcc", *SMALL["tpcc"], "--transactions", "300", "-o", str(directory))
+    isolde("run", server("postgresql").url, *arguments, "--isolation", "si", "--level", "payment=rc")
+    history = decode(read(str(directory)))
+    failed = [
+        (transaction.status, operation.content)
+        for transaction in history.transactions
+        for operation in transaction.ops
+        if isinstance(operation, Sql) and "error" in operation.content
+    ]
+    assert failed
+    assert all(status is Status.ABORTED for status, _ in failed)
+    assert any("could not serialize access" in content["error"] for _, content in failed)
+
+
+def test_a_history_has_what_its_transactions_started_from(tmp_path: Path) -> None:
+    """With the tables of its header and the first session's inserts it says all that a reader needs."""
+    directory = tmp_path / "run"
+    isolde("run", "--workload", "courseware", *SMALL["courseware"], "--transactions", "40", "-o", str(directory))
+    lines = [json.loads(line) for line in (directory / "history.jsonl").read_text().splitlines()]
+    store = Store(schema("; ".join(lines[0]["meta"]["schema"]), Dialect.SQLITE), Dialect.SQLITE)
+    for line in lines[1:]:
+        if line["session"] == "load":
+            transaction = store.transaction()
+            for operation in line["ops"]:
+                transaction.run(statement(operation["sql"], Dialect.SQLITE))
+            transaction.commit()
+    assert len(store.state()["student"]) == 8
+    assert len(store.state()["course"]) == 4
+    assert {line["name"] for line in lines[1:] if "name" in line} >= {"enroll", "register"}
 
 
 def test_levels_are_set_by_kind_of_transaction(tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ class Job:
     """What is run, and where it is recorded.
 
     ``worker`` makes a session. ``transactions`` counts planned ones (retries come on top); ``timeout_s`` bounds one transaction;
-    ``patience_s`` is how long a session tries to reach the database again.
+    ``patience_s`` is how long a session tries to reach the database again. ``loaded`` has the lines of the transactions that made
+    the rows it starts from.
     """
 
     database: Database
@@ -51,6 +52,7 @@ class Job:
     seconds: float | None = None
     timeout_s: float = 10.0
     patience_s: float = 3.0
+    loaded: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +228,8 @@ def _prepare(job: Job) -> None:
     try:
         (job.directory / SESSIONS).mkdir(parents=True)
         (job.directory / HEADER).write_text(json.dumps(header) + "\n")
+        if job.loaded:
+            (job.directory / SESSIONS / "load.jsonl").write_bytes(job.loaded)
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}; choose another place with --output") from None
 
