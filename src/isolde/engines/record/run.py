@@ -105,7 +105,7 @@ class _Shared:
 
 
 class Run:
-    """A run that has begun. ``wait`` sees it to its end."""
+    """A run whose place is prepared. ``wait`` begins it and sees it to its end."""
 
     def __init__(self, job: Job, watcher: Watcher) -> None:
         self._job, self._watcher = job, watcher
@@ -122,13 +122,14 @@ class Run:
             threading.Thread(target=self._work, args=(worker, number), daemon=True)
             for number, worker in enumerate(workers)
         ]
-        for thread in self._threads:
-            thread.start()
 
     def wait(self) -> Outcome:
         """Until all sessions are done. Ctrl-C ends the run in good order; what was observed is on disk."""
         interrupted = False
+        self._begun = time.monotonic()
         try:
+            for thread in self._threads:
+                thread.start()
             while self._alive():
                 self._look_after()
                 if self._shared.rounds and self._watcher.quiet(self._shared.rounds.pop(0)):
@@ -192,6 +193,10 @@ class Run:
 
     def _end(self) -> None:
         self._shared.stop.set()
+        for thread in self._threads:
+            if thread.ident is None:
+                # Ctrl-C came before it was started: nobody is to wait for it.
+                self._gate.leave()
         deadline = time.monotonic() + _GRACE_S
         while self._alive():
             self._look_after()
