@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,12 +138,55 @@ def test_levels_are_set_by_kind_of_transaction(tmp_path: Path) -> None:
     assert "--level enrol=immediate: write TRANSACTION=LEVEL, where TRANSACTION is one of" in wrong.errors
 
 
+def own_application(tmp_path: Path) -> Path:
+    """The example of the page."""
+    page = Path(__file__).parent.parent / "docs" / "applications.md"
+    (example,) = re.findall(r"```python\n(# seats.py.*?)```", page.read_text(), re.DOTALL)
+    file = tmp_path / "seats.py"
+    file.write_text(example)
+    return file
+
+
+def test_an_application_of_ones_own_is_a_file(server: Callable[[str], Running], tmp_path: Path) -> None:
+    file = str(own_application(tmp_path))
+    weak = isolde(
+        *("run", server("postgresql").url, "--workload", file, "--isolation", "si", "--until-violation"),
+        *("--time", SECONDS_TO_BREAK, "-o", str(tmp_path / "weak")),
+    )
+    assert weak.status == 1, weak.output + weak.errors
+    assert "BROKEN one-guest" in weak.output
+    strong = isolde("run", "--workload", file, "--transactions", "200", "-o", str(tmp_path / "strong"))
+    assert strong.status == 0, strong.output + strong.errors
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "it defines no APPLICATION"),
+        ("def f(:", "own.py:1: "),
+        ("x = 1\ny = x / 0\n", "own.py:2: ZeroDivisionError: division by zero"),
+        (
+            "from isolde.workloads.application import *\nAPPLICATION = Application('a', '', '', 'CREATE VIEW v', (), list, {})",
+            "own.py: ",
+        ),
+    ],
+)
+def test_a_wrong_file_is_told_in_one_line(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(text)
+    result = isolde("run", "--workload", str(file), "-o", str(tmp_path / "run"))
+    assert result.status == 2, result.output + result.errors
+    assert words in result.errors
+    assert len(result.errors.strip().splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("--workload", "tpccc"), "no workload 'tpccc'"),
         (("--workload", "bank", "--scale", "moons=3"), "--scale moons=3 is no size of bank; it has accounts="),
         (("--workload", "bank", "--check", "ser"), "judged by its invariants"),
+        (("--workload", "none.py"), "none.py: there is no such file"),
         (("--workload", "mini", "--scale", "accounts=3"), "--scale and --level are for applications"),
     ],
 )
