@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import sqlite3
+import subprocess
+import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +21,7 @@ from isolde.history import Sql, Status
 from isolde.semantics.concrete import Store
 from isolde.tx.dialects import Dialect
 from isolde.tx.sql import schema, statement
+from running import ISOLDE
 from running import isolde as program
 
 # Few rows, so that transactions meet; enough time for a loaded machine. A run ends with the first broken invariant.
@@ -125,6 +131,26 @@ def test_a_history_has_what_its_transactions_started_from(tmp_path: Path) -> Non
     assert len(store.state()["student"]) == 8
     assert len(store.state()["course"]) == 4
     assert {line["name"] for line in lines[1:] if "name" in line} >= {"enroll", "register"}
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.4])
+def test_ctrl_c_while_the_rows_are_made_leaves_no_table(tmp_path: Path, seconds: float) -> None:
+    database = tmp_path / "app.db"
+    process = subprocess.Popen(
+        [*ISOLDE, "run", f"sqlite:{database}", "--workload", "smallbank", "-o", "run"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (database.exists() and database.stat().st_size) and process.poll() is None:
+        time.sleep(0.01)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert errors.strip().splitlines()[-1].startswith("isolde: interrupted")
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == []
 
 
 def test_levels_are_set_by_kind_of_transaction(tmp_path: Path) -> None:

@@ -48,10 +48,9 @@ def render_application(facts: ApplicationFacts, paint: Paint = lambda text, _: t
     ]
     for text, count in facts.failed.most_common(_FAILURES_SHOWN):
         lines.append(f"  gave up    {count:,} x {text}")
+    points = f"{facts.quiet_points:,} quiet point{'' if facts.quiet_points == 1 else 's'}"
     total, broken = len(application.invariants), {entry.name for entry in facts.broken}
-    lines.append(
-        f"  invariants {total - len(broken)} of {total} held at {facts.quiet_points} quiet points, the end included"
-    )
+    lines.append(f"  invariants {total - len(broken)} of {total} held at {points}, the end included")
     for entry in facts.broken:
         lines.append(f"  {paint('BROKEN', 'red')} {entry.name} after {entry.after:,} transactions: {entry.meaning}")
         for row in entry.rows:

@@ -46,38 +46,38 @@ class Installation:
         self._strongest: Offer = database.offers()[-1]
 
     def create(self, seed: int) -> bytes:
-        """Makes and fills the tables; gives the history of it. What was made is removed again if something fails."""
+        """Makes the tables and fills them in one transaction; gives its line of the history.
+
+        What was made is removed again if something fails, or if somebody loses patience.
+        """
         connection = self._connect()
-        loaded: list[bytes] = []
         try:
             for text in render_schema(self.translator.private_schema(), self.translator.dialect):
                 connection.execute(text)
-            rows = self.application.populate(Random(seed), self.scale)
-            for insert in self._inserts(rows):
-                text, _ = self.translator.private_text(insert)
-                begun = time.monotonic_ns()
-                connection.begin(self._strongest)
-                connection.execute(text)
-                connection.commit()
-                loaded.append(self._loaded(insert, begun))
-        except OutsideError as error:
+            return self._fill(connection, seed)
+        except BaseException as error:
             connection.close()
             self.drop()
-            raise DatabaseUnavailable(f"the tables of {self.application.name} cannot be made: {error}") from None
+            if isinstance(error, OutsideError):
+                raise DatabaseUnavailable(f"the tables of {self.application.name} cannot be made: {error}") from None
+            raise
         finally:
             connection.close()
-        return b"".join(loaded)
 
-    def _loaded(self, insert: Insert, begun: int) -> bytes:
-        """The line of a transaction that filled a table, with the application's own names."""
-        text, _ = rendered(insert, self.translator.dialect)
-        return (
-            b'{"session":"load","start":%d,"ops":[{"sql":%b,"params":[],"rows":null}],"status":"committed","end":%d}\n'
-            % (
-                begun,
-                as_json(text),
-                time.monotonic_ns(),
-            )
+    def _fill(self, connection: SqlConnection, seed: int) -> bytes:
+        begun, operations = time.monotonic_ns(), []
+        connection.begin(self._strongest)
+        for insert in self._inserts(self.application.populate(Random(seed), self.scale)):
+            # Nothing but the table's name is to be changed: looking through all values for more would take most of the time.
+            text, _ = rendered(replace(insert, table=self.prefix + insert.table), self.translator.dialect)
+            connection.execute(text)
+            original, _ = rendered(insert, self.translator.dialect)
+            operations.append(b'{"sql":%b,"params":[],"rows":null}' % as_json(original))
+        connection.commit()
+        return b'{"session":"load","start":%d,"ops":[%b],"status":"committed","end":%d}\n' % (
+            begun,
+            b",".join(operations),
+            time.monotonic_ns(),
         )
 
     def drop(self) -> None:
