@@ -9,6 +9,7 @@ from isolde.semantics.concrete import constraints
 from isolde.semantics.concrete.catalog import TableInfo
 from isolde.semantics.concrete.compiler import Compiler, Writer
 from isolde.semantics.concrete.expressions import Binding, Frame
+from isolde.semantics.concrete.order import unordered
 from isolde.semantics.concrete.queries import expanded
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.sources import Loops, conjuncts, parts, table_binding
@@ -112,6 +113,9 @@ def no_default(reason: str) -> None:
 def default(compiler: Compiler, info: TableInfo, column: Column, late: bool = False) -> str:
     if column.generated and compiler.dialect is Dialect.POSTGRESQL:
         return f"S.next_id({info.position})"
+    if info.column(column.name) == info.rowid:
+        # SQLite makes up the number of a row, whatever default its column has.
+        return "None"
     if column.default is None:
         place = info.column(column.name)
         if compiler.dialect is Dialect.MYSQL and info.solid[place] and not column.generated:
@@ -137,6 +141,8 @@ def _returning(
         return Changed(compiler.function(stem, frame, writer), ())
     if compiler.dialect is Dialect.MYSQL and stem == "update_":
         raise outside("UPDATE … RETURNING in MySQL", "read the row after the update")
+    if binding.table is not None and binding.table.table.name in _tables(items):
+        raise outside("RETURNING with a query over the changed table", "query it before or after the change")
     frame.bindings = [binding]
     outputs = expanded(items, frame)
     codes = [frame.compile(output.expression) for output in outputs]
@@ -167,6 +173,10 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
         raise ExecutionError("type", f"PostgreSQL has no {insert.mode.value.upper()}")
     if insert.mode is InsertMode.IGNORE and compiler.dialect is Dialect.MYSQL:
         _refuse_bending(insert, info)
+    if insert.mode is not InsertMode.PLAIN and insert.on_conflict is not None:
+        raise outside(
+            f"{insert.mode.value.upper()} with ON CONFLICT", "use one of the two: they hold for different keys"
+        )
     names = insert.columns or tuple(column.name for column in info.table.columns)
     places = [info.column(name) for name in names]
     if len(set(places)) < len(places):
@@ -176,6 +186,7 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
         _refuse_odd_update(insert, info, names)
     source = _rows(compiler, frame, info, insert, places, writer)
     conflict, arguments = _conflict(compiler, frame, info, insert.on_conflict)
+    assigned = {info.column(part.column) for part in insert.on_conflict.assignments} if insert.on_conflict else set()
     plan = constraints.InsertPlan(
         position=info.position,
         checks=constraints.Checks.of(compiler, info, tuple(range(len(info.types)))),
@@ -185,6 +196,9 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
         updating=insert.on_conflict is not None and bool(insert.on_conflict.assignments),
         known=None if isinstance(insert.source, Select) else len(insert.source),
         supplied=info.generated is not None and info.generated in places,
+        unordered=isinstance(insert.source, Select) and unordered(insert.source, compiler.catalog),
+        rekeys=any(assigned & set(unique) for unique in info.uniques),
+        rereads=insert.table in _tables(insert.on_conflict),
     )
     name = compiler.namespace.ref(plan)
     helper = compiler.namespace.ref(constraints.inserted)
@@ -208,8 +222,7 @@ def _refuse_odd_update(insert: Insert, info: TableInfo, names: tuple[str, ...]) 
     for assignment in insert.on_conflict.assignments:
         if assignment.column not in names and info.solid[info.column(assignment.column)]:
             raise outside("ON DUPLICATE KEY UPDATE of a NOT NULL column that the INSERT does not name", "name it")
-    reads = [part.table for part in parts(insert.source) if isinstance(part, TableSource)]
-    if isinstance(insert.source, Select) and info.table.name in reads:
+    if isinstance(insert.source, Select) and info.table.name in _tables(insert.source):
         raise outside("INSERT … SELECT … ON DUPLICATE KEY UPDATE from the table itself", "select into variables first")
 
 
@@ -223,7 +236,7 @@ def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, pla
         row = compiler.namespace.fresh("r")
         cells = dict(defaults)
         for place, (position, (_, type_)) in zip(places, enumerate(query.columns), strict=True):
-            cells[place] = compiler.rules.stored(Code(f"{row}[{position}]", type_), columns[place])
+            cells[place] = _cell(compiler, info, insert, columns[place], Code(f"{row}[{position}]", type_))
         rows = compiler.namespace.fresh("rows")
         writer.line(f"{rows} = {query.call}")
         return f"(({', '.join(cells[place] for place in range(len(columns)))},) for {row} in {rows})"
@@ -237,11 +250,7 @@ def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, pla
             if isinstance(value, Default):
                 cells[place] = default(compiler, info, column, late=True)
             else:
-                cells[place] = compiler.rules.stored(frame.compile(value), column)
-                if _defaulting(compiler, insert) and not column.nullable and column.default is not None:
-                    name = compiler.namespace.fresh("t")
-                    instead = default(compiler, info, column)
-                    cells[place] = f"({name} if ({name} := {cells[place]}) is not None else {instead})"
+                cells[place] = _cell(compiler, info, insert, column, frame.compile(value))
         inner.lines.append(f"({', '.join(cells[place] for place in range(len(columns)))},)")
     if len(inner.lines) == 1:
         return f"({inner.lines[0]},)"
@@ -253,8 +262,7 @@ def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, pla
     made.free = dict(frame.free)
     made.memos = list(frame.memos)
     call = compiler.function("values_", made, body)
-    reads = [part.table for part in parts(insert.source) if isinstance(part, TableSource)]
-    if compiler.dialect is Dialect.MYSQL and insert.table in reads:
+    if compiler.dialect is Dialect.MYSQL and insert.table in _tables(insert.source):
         raise outside("an INSERT of several rows whose values read the table", "MariaDB shows them the rows before")
     if not any(isinstance(part, Select) for part in parts(insert.source)):
         return call
@@ -270,9 +278,21 @@ def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, pla
     return f"list({call})"
 
 
-def _defaulting(compiler: Compiler, insert: Insert) -> bool:
-    """SQLite's REPLACE puts the default in place of a null that a column does not take."""
-    return insert.mode is InsertMode.REPLACE and compiler.dialect is Dialect.SQLITE
+def _tables(node: object) -> set[str]:
+    """The tables that queries in it read."""
+    return {part.table for part in parts(node) if isinstance(part, TableSource)}
+
+
+def _cell(compiler: Compiler, info: TableInfo, insert: Insert, column: Column, value: Code) -> str:
+    """What is stored. SQLite's REPLACE puts the default in place of a null that a column does not take."""
+    text = compiler.rules.stored(value, column)
+    if insert.mode is not InsertMode.REPLACE or compiler.dialect is not Dialect.SQLITE or column.nullable:
+        return text
+    instead = default(compiler, info, column)
+    if instead == "None":
+        return text
+    name = compiler.namespace.fresh("t")
+    return f"({name} if ({name} := {text}) is not None else {instead})"
 
 
 def _target(info: TableInfo, conflict: OnConflict | None) -> tuple[int, ...]:
