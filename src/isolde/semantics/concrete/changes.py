@@ -13,7 +13,7 @@ from isolde.semantics.concrete.order import unordered
 from isolde.semantics.concrete.queries import expanded
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.sources import Loops, conjuncts, parts, table_binding
-from isolde.semantics.concrete.sqlite import collapsed, stored_rowid
+from isolde.semantics.concrete.sqlite import returned_real, stored_rowid
 from isolde.semantics.concrete.static import Affinity, Code, Static
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Expression
@@ -160,7 +160,7 @@ def _shown(compiler: Compiler, stem: str, code: Code) -> str:
     """SQLite's RETURNING shows what it stores: a whole number in a REAL column as an integer."""
     text = compiler.rules.output(code)
     if code.type.affinity is Affinity.REAL and code.column and stem != "delete_":
-        return compiler.namespace.call(collapsed, text)
+        return compiler.namespace.call(returned_real, text)
     return text
 
 
