@@ -9,7 +9,7 @@ from isolde.semantics.concrete import constraints
 from isolde.semantics.concrete.catalog import TableInfo
 from isolde.semantics.concrete.compiler import Compiler, Writer
 from isolde.semantics.concrete.expressions import Binding, Frame
-from isolde.semantics.concrete.order import unordered
+from isolde.semantics.concrete.order import Late, late, refuse_seen_changes, unordered
 from isolde.semantics.concrete.queries import expanded
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.sources import Loops, conjuncts, parts, table_binding
@@ -35,13 +35,16 @@ def compile_update(compiler: Compiler, update: Update, parent: Frame) -> Changed
     frame, writer = Frame(compiler, parent), Writer()
     binding = table_binding(update.alias or update.table, compiler.namespace.fresh("r"), info)
     frame.bindings.append(binding)
-    _matches(frame, writer, binding, update.where)
+    seen = _late(frame, update)
+    _matches(frame, writer, binding, update.where, seen.conditions)
     places = [info.column(assignment.column) for assignment in update.assignments]
     if len(set(places)) < len(places) and compiler.dialect is not Dialect.MYSQL:
         raise ExecutionError("name", "a column is assigned twice")
     new = _assigned(frame, writer, binding, info, update.assignments)
     writer.line(f"hits.append((number, {binding.variable}, {new}))")
     writer.indent = 1
+    if seen.conditions or seen.values:
+        writer.line(f"{compiler.namespace.ref(refuse_seen_changes)}(hits, near)")
     keys = {place for unique in info.uniques for place in unique}
     helper = "rekey" if keys & set(places) else "replace"
     checked = constraints.Checks.of(compiler, info, tuple(places))
@@ -57,20 +60,35 @@ def compile_delete(compiler: Compiler, delete: Delete, parent: Frame) -> Changed
     frame, writer = Frame(compiler, parent), Writer()
     binding = table_binding(delete.alias or delete.table, compiler.namespace.fresh("r"), info)
     frame.bindings.append(binding)
-    _matches(frame, writer, binding, delete.where)
+    seen = _late(frame, delete)
+    _matches(frame, writer, binding, delete.where, seen.conditions)
     writer.line(f"hits.append((number, {binding.variable}))")
     writer.indent = 1
+    if seen.conditions:
+        writer.line(f"{compiler.namespace.ref(refuse_seen_changes)}(hits, near)")
     writer.line(f"count = {compiler.namespace.ref(constraints.deleted)}(S, {info.position}, hits)")
     return _returning(compiler, "delete_", frame, writer, binding, delete.returning, "[hit[1] for hit in hits]")
 
 
-def _matches(frame: Frame, writer: Writer, binding: Binding, where: Expression | None) -> None:
+def _late(frame: Frame, change: Update | Delete) -> Late:
+    if frame.compiler.dialect is not Dialect.SQLITE:
+        return Late()
+    return late(change, lambda query: frame.compiler.query(query, frame).correlated)
+
+
+def _matches(
+    frame: Frame, writer: Writer, binding: Binding, where: Expression | None, last: tuple[Expression, ...] = ()
+) -> None:
+    """Opens a loop over the rows that are to be changed; ``near`` are those for which all conditions but the last ones hold."""
     loops = Loops(frame, writer)
-    writer.line("hits = []")
-    pool = conjuncts(where)
+    writer.line("hits, near = [], []")
+    pool = [condition for condition in conjuncts(where) if condition not in last]
     writer.open(f"for number, {binding.variable} in {loops.candidates(binding, pool, numbers=True)}:")
     loops.bound.add(binding.variable)
     loops.filter(pool, final=True)
+    if last:
+        writer.line("near.append(number)")
+        loops.filter(list(last), final=True)
 
 
 def _assigned(

@@ -1,4 +1,4 @@
-"""Where the order of rows decides, and nobody has given one: an INSERT of what a query finds.
+"""Where the order of rows decides, and nobody has given one.
 
 A database takes the rows of a query as its plan finds them: an UPDATE moves a row to another place in PostgreSQL, an index gives
 another order than the table. What comes out of any order is computed; what does not is refused.
@@ -6,20 +6,104 @@ another order than the table. What comes out of any order is computed; what does
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from isolde.errors import OutsideFragment
 from isolde.semantics.concrete.rules import outside
+from isolde.semantics.concrete.sources import conjuncts, parts
 from isolde.tx.dialects import Dialect
-from isolde.tx.expressions import Expression, Literal, Name
-from isolde.tx.queries import Item, Select, TableSource
-from isolde.tx.statements import InsertMode
+from isolde.tx.expressions import (
+    Binary,
+    BinaryOperation,
+    Cast,
+    Exists,
+    Expression,
+    InQuery,
+    Is,
+    Literal,
+    Name,
+    ScalarQuery,
+    UnaryOperation,
+)
+from isolde.tx.queries import Item, Select, Star, TableSource
+from isolde.tx.statements import Delete, InsertMode, Update
 
 if TYPE_CHECKING:
     from isolde.semantics.concrete.catalog import Catalog
     from isolde.semantics.concrete.constraints import InsertPlan
     from isolde.semantics.concrete.tables import Row, TableData
+
+
+# UPDATE and DELETE in SQLite
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """The parts of a change whose queries show rows that it has changed before: conditions, and whether a new value is one."""
+
+    conditions: tuple[Expression, ...] = ()
+    values: bool = False
+
+
+def late(change: Update | Delete, correlated: Callable[[Select], bool]) -> Late:
+    """SQLite changes a row as soon as it is found, in the order of its plan. A query that depends on no row is asked once; if it
+    is asked for the first row that is found, then it sees no change. A DELETE finds all rows first if a query depends on them.
+    """
+    values = () if isinstance(change, Delete) else tuple(assignment.value for assignment in change.assignments)
+    changed = set() if isinstance(change, Delete) else {assignment.column for assignment in change.assignments}
+
+    def sees(root: object) -> bool:
+        for query, sure in _queries(root, sure=True):
+            inside = list(parts(query))
+            if not any(isinstance(part, TableSource) and part.table == change.table for part in inside):
+                continue
+            if isinstance(change, Delete):
+                if not sure and not correlated(query):
+                    return True
+                continue
+            names = {part.name for part in inside if isinstance(part, Name)}
+            everything = any(isinstance(part, Star) for part in inside)
+            if (everything or names & changed) and (not sure or correlated(query)):
+                return True
+        return False
+
+    conditions = tuple(condition for condition in conjuncts(change.where) if sees(condition))
+    return Late(conditions, any(map(sees, values)))
+
+
+def _queries(node: object, sure: bool) -> Iterator[tuple[Select, bool]]:
+    """The outermost queries, and whether each is asked for every row."""
+    if isinstance(node, Select):
+        yield node, sure
+        return
+    if isinstance(node, Exists):
+        # It asks for no column of a row.
+        yield replace(node.query, items=(Item(Literal(1)),)), sure
+        return
+    if isinstance(node, BinaryOperation):
+        sure = sure and node.operator not in (Binary.AND, Binary.OR)
+    elif not isinstance(node, (UnaryOperation, Is, Cast, InQuery, ScalarQuery)):
+        sure = False
+    if isinstance(node, tuple):
+        for part in node:
+            yield from _queries(part, sure)
+    elif is_dataclass(node):
+        for part in fields(node):
+            yield from _queries(getattr(node, part.name), sure)
+
+
+def refuse_seen_changes(hits: list[Any], near: list[int]) -> None:
+    """``near``: the rows that are changed if the conditions with queries hold for them."""
+    if hits and max(len(hits), len(near)) > 1:
+        raise outside(
+            "a change of several rows in SQLite with a query over what it changes",
+            "read first: the query may see the rows that were changed before, in the order of the plan",
+        )
+
+
+# INSERT of what a query finds
 
 
 def unordered(select: Select, catalog: Catalog) -> bool:
