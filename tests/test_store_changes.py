@@ -135,6 +135,7 @@ SEEN = [
     ("UPDATE t SET w = 9 WHERE u = 1 OR w > (SELECT avg(q.w) FROM t AS q)", None, [(1, 100, 9), (5, 500, 9)]),
     ("DELETE FROM t WHERE u = 1 OR w = (SELECT min(q.w) FROM t AS q)", None, [(5, 500, 5)]),
     ("DELETE FROM t WHERE u = 1 OR EXISTS (SELECT 1 FROM t AS q WHERE q.w < 3)", None, []),
+    ("DELETE FROM t WHERE w IN (SELECT q.u FROM t AS q)", None, []),
     # Asked once and before the first change, for one row only, over other columns, or with all rows found first.
     ("UPDATE t SET w = (SELECT max(q.w) FROM t AS q) + u", [(1, 100, 6), (5, 500, 10)], [(1, 100, 6), (5, 500, 10)]),
     (
@@ -152,6 +153,7 @@ SEEN = [
         [(1, 100, 9), (5, 500, 5)],
         [(1, 100, 9), (5, 500, 5)],
     ),
+    ("DELETE FROM t WHERE w IN (SELECT q.u FROM t AS q WHERE q.u > 0)", [], []),
     ("DELETE FROM t WHERE w <= (SELECT avg(q.w) FROM t AS q WHERE q.u >= t.u)", [], []),
 ]
 

@@ -82,9 +82,14 @@ def _queries(node: object, sure: bool) -> Iterator[tuple[Select, bool]]:
         # It asks for no column of a row.
         yield replace(node.query, items=(Item(Literal(1)),)), sure
         return
+    if isinstance(node, InQuery):
+        # Of a plain column SQLite keeps no list: it looks into the table's own index, each time.
+        yield node.query, sure and not _plain(node.query)
+        yield from _queries(node.operand, sure)
+        return
     if isinstance(node, BinaryOperation):
         sure = sure and node.operator not in (Binary.AND, Binary.OR)
-    elif not isinstance(node, (UnaryOperation, Is, Cast, InQuery, ScalarQuery)):
+    elif not isinstance(node, (UnaryOperation, Is, Cast, ScalarQuery)):
         sure = False
     if isinstance(node, tuple):
         for part in node:
@@ -92,6 +97,10 @@ def _queries(node: object, sure: bool) -> Iterator[tuple[Select, bool]]:
     elif is_dataclass(node):
         for part in fields(node):
             yield from _queries(getattr(node, part.name), sure)
+
+
+def _plain(query: Select) -> bool:
+    return query.where is None and not query.group_by and not query.distinct and query.limit is None
 
 
 def refuse_seen_changes(hits: list[Any], near: list[int]) -> None:
