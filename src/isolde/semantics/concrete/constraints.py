@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from isolde.errors import ExecutionError
+from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete.catalog import Reference, TableInfo
+from isolde.semantics.concrete.order import refuse_open_conflicts, refuse_open_ids
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.tables import Row, TableData
 from isolde.tx.dialects import Dialect
@@ -219,7 +220,10 @@ def _orphans(store: Store, reference: Reference, gone: list[Row]) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InsertPlan:
-    """``target``: the unique keys that ON CONFLICT looks at. ``known``: the number of rows, if they are written out."""
+    """``target``: the unique keys that ON CONFLICT looks at. ``known``: the number of rows, if they are written out.
+    ``unordered``: they come in no order that a database must keep. ``rekeys``: ON CONFLICT changes columns of a key.
+    ``rereads``: it has a query over the table itself.
+    """
 
     position: int
     checks: Checks
@@ -229,6 +233,9 @@ class InsertPlan:
     updating: bool
     known: int | None
     supplied: bool
+    unordered: bool
+    rekeys: bool
+    rereads: bool
 
 
 def inserted(
@@ -237,6 +244,22 @@ def inserted(
     table = store.writable(plan.position)
     if plan.known == 1 and not plan.conflict and plan.mode is InsertMode.PLAIN and table.info.generated is None:
         return _one(store, plan, table, next(iter(rows)))
+    counter = table.counter
+    try:
+        return _several(store, plan, table, rows, resolve, arguments)
+    except OutsideFragment:
+        # A failed INSERT uses up ids; one that is refused was never run.
+        table.counter = counter
+        raise
+
+
+def _several(
+    store: Store, plan: InsertPlan, table: TableData, rows: Iterable[Row], resolve: Any, arguments: tuple[Any, ...]
+) -> tuple[int, list[Row]]:
+    if plan.unordered and (plan.conflict or plan.mode is not InsertMode.PLAIN or table.info.generated is not None):
+        rows = list(rows)
+        if len(rows) > 1:
+            _refuse_open_order(store, plan, table, rows, resolve, arguments)
     reserve = _Ids(store, table, plan)
     done: list[Row] = []
     gone: list[Row] = []
@@ -275,6 +298,16 @@ def inserted(
     if gone:
         _incoming(store, plan.position, gone)
     return count, done
+
+
+def _refuse_open_order(
+    store: Store, plan: InsertPlan, table: TableData, rows: list[Row], resolve: Any, arguments: tuple[Any, ...]
+) -> None:
+    refuse_open_ids(plan, table, rows, store.dialect)
+    if plan.mode is InsertMode.IGNORE:
+        rows = [row for row in rows if _acceptable(store, plan, row)]
+    if plan.conflict or plan.mode is not InsertMode.PLAIN:
+        refuse_open_conflicts(plan, table, rows, store.dialect, lambda old, row: resolve(store, old, row, *arguments))
 
 
 def _incoming(store: Store, position: int, gone: list[Row]) -> None:
@@ -328,6 +361,9 @@ def _resolved(
         raise outside("ON DUPLICATE KEY UPDATE where several rows hold a key", "delete the others first")
     if store.dialect is Dialect.POSTGRESQL and number in new_numbers:
         raise ExecutionError("cardinality", "ON CONFLICT DO UPDATE cannot affect a row a second time")
+    if plan.rereads and new_numbers:
+        # PostgreSQL shows it the table as it was before the statement, SQLite as it was when the query was first asked.
+        raise outside("ON CONFLICT with a query over the table, after another row of the INSERT", "insert row by row")
     old = table.rows[number]
     new = resolve(store, old, row, *arguments)
     if new is None:

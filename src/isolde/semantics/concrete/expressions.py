@@ -390,7 +390,7 @@ def checked(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
 
 def first(rows: list[tuple[object, ...]]) -> object:
     """SQLite's: the first of several rows, if it does not matter which that is."""
-    if any(row != rows[0] for row in rows):
+    if len(rows) > 1 and any(repr(row) != repr(rows[0]) for row in rows):
         raise outside(
             "a scalar query of several rows without an order", "SQLite takes the row that its plan finds first"
         )

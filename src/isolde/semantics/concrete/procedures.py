@@ -16,6 +16,7 @@ from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.static import BIGINT, BOOLEAN, NULL, TEXT, Code, Sort, Static, row_of, rows_of
 from isolde.tx.dialects import Dialect
+from isolde.tx.expressions import Expression
 from isolde.tx.procedures import (
     Abort,
     Again,
@@ -185,7 +186,25 @@ class ProcedureCompiler:
         if not steps:
             writer.line("pass")
         for step in steps:
-            self.step(step, frame, writer, loops)
+            start, indent = len(writer.lines), writer.indent
+            try:
+                self.step(step, frame, writer, loops)
+            except ExecutionError as error:
+                if isinstance(step, (Leave, Again)):
+                    raise
+                # Databases look at the names and types of a statement when it is reached, and not before.
+                del writer.lines[start:]
+                writer.indent = indent
+                writer.line(self._failure(error))
+
+    def _failure(self, error: ExecutionError) -> str:
+        return f"{self.compiler.namespace.ref(fail)}({error.kind!r}, {error.reason!r}, {error.place!r})"
+
+    def _condition(self, condition: Expression, what: str, frame: Frame) -> str:
+        try:
+            return frame.condition(condition, what)
+        except ExecutionError as error:
+            return self._failure(error)
 
     def step(self, step: Step, frame: Frame, writer: Writer, loops: list[str | None]) -> None:
         match step:
@@ -281,7 +300,7 @@ class ProcedureCompiler:
 
     def _if(self, step: If, frame: Frame, writer: Writer, loops: list[str | None]) -> None:
         for place, (condition, body) in enumerate(step.branches):
-            writer.open(f"{'if' if place == 0 else 'elif'} {frame.condition(condition, 'IF')}:")
+            writer.open(f"{'if' if place == 0 else 'elif'} {self._condition(condition, 'IF', frame)}:")
             self.steps(body, frame, writer, loops)
             writer.indent -= 1
         if step.otherwise:
@@ -314,7 +333,7 @@ class ProcedureCompiler:
                 writer.open(f"for v_{step.variable} in {self.compiler.namespace.ref(span)}({first}, {last}):")
                 writer.line("S.step()")
             case While():
-                writer.open(f"while {frame.condition(step.condition, 'WHILE')}:")
+                writer.open(f"while {self._condition(step.condition, 'WHILE', frame)}:")
                 writer.line("S.step()")
         self.steps(step.body, frame, writer, [*loops, label])
         writer.indent -= 1
@@ -387,6 +406,10 @@ class ProcedureCompiler:
             writer.line(f"v_{variable} = rows[{place}] if len(rows) > {place} else None")
             if variable not in self.declared:
                 self._grow(variable, self._type_returned(step, place, [code.type for code in codes]))
+
+
+def fail(kind: str, reason: str, place: str) -> None:
+    raise ExecutionError(kind, reason, place)
 
 
 def _returned(place: int) -> str:

@@ -12,6 +12,7 @@ from isolde.semantics.concrete.expressions import Binding, Frame
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.sources import Loops, conjuncts, has_aggregate, parts
 from isolde.semantics.concrete.static import Code, Sort, Static
+from isolde.semantics.concrete.ties import is_first, loose
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Aggregate, Aggregation, Expression, Literal, Name
 from isolde.tx.queries import Item, Order, Select, Star
@@ -50,9 +51,9 @@ def compile_query(compiler: Compiler, select: Select, parent: Frame | None, exis
             writer.line(f"{name} = {_bound(compiler, frame, bound, name)}")
     writer.line("out = []")
     if select.distinct:
-        writer.line("seen = set()")
+        writer.line("seen = {}")
     if grouped:
-        writer.line("groups = {}")
+        writer.line("groups, seen_keys = {}, {}")
     start = writer.indent
     pool = conjuncts(select.where)
     if select.source is not None:
@@ -163,8 +164,12 @@ def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer
     compiler, rules = frame.compiler, frame.compiler.rules
     variables = [binding.variable for binding in frame.bindings]
     row = f"({', '.join(variables)},)" if variables else "()"
-    keys = [rules.key(frame.compile(expression)) for expression in select.group_by]
-    writer.line(f"groups.setdefault(({', '.join(keys)}{',' if keys else ''}), []).append({row})")
+    codes = [frame.compile(expression) for expression in select.group_by]
+    keys = [rules.key(code) for code in codes]
+    writer.line(f"key = ({', '.join(keys)}{',' if keys else ''})")
+    if any(loose(code, compiler.dialect) for code in codes):
+        writer.line(f"{compiler.namespace.ref(is_first)}(seen_keys, key, key)")
+    writer.line(f"groups.setdefault(key, []).append({row})")
     writer.indent = start
     if not select.group_by:
         writer.line("groups = groups or {(): []}")
@@ -191,7 +196,9 @@ def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer
         if node.distinct:
             key = rules.key(Code(value, operand.type))
             pairs = f"[({key}, {value}) for {target} in rows if ({value} := {operand.text}) is not None]"
-            text = f"{compiler.namespace.ref(distinct)}({pairs})"
+            # A count is the same whichever of equal values are taken.
+            strict = node.aggregation is not Aggregation.COUNT and loose(operand, compiler.dialect)
+            text = f"{compiler.namespace.ref(distinct_same if strict else distinct)}({pairs})"
         return Code(f"{compiler.namespace.ref(function)}({text})", type_, solid=function is len)
 
     frame.aggregated = aggregated
@@ -205,6 +212,11 @@ def distinct(pairs: list[tuple[Any, Any]]) -> list[Any]:
     for key, value in pairs:
         found.setdefault(key, value)
     return list(found.values())
+
+
+def distinct_same(pairs: list[tuple[Any, Any]]) -> list[Any]:
+    seen: dict[Any, str] = {}
+    return [value for key, value in pairs if is_first(seen, key, value)]
 
 
 def _determined(expression: Expression, select: Select, frame: Frame) -> None:
@@ -308,8 +320,11 @@ def _emit(select: Select, outputs: list[Output], frame: Frame, writer: Writer, s
             )
         same = ", ".join(rules.key(code) for code in codes)
         writer.line(f"same = ({same},)")
-        writer.open("if same not in seen:")
-        writer.line("seen.add(same)")
+        if any(loose(code, frame.compiler.dialect) for code in codes):
+            writer.open(f"if {frame.compiler.namespace.ref(is_first)}(seen, same, {row}):")
+        else:
+            writer.open("if same not in seen:")
+            writer.line("seen[same] = None")
     writer.line(f"out.append((({', '.join(keys)},), {row}))" if keys else f"out.append({row})")
     return codes
 
