@@ -104,12 +104,13 @@ def test_generated_ids_follow_the_order_of_the_query(dialect: Dialect) -> None:
     assert found == [(1, 7), (2, 7), (3, 30), (4, 20), (5, 10)]
 
 
-def test_a_refused_insert_uses_up_no_ids() -> None:
+@pytest.mark.parametrize("text", ["INSERT INTO g (a) SELECT a FROM g", "UPDATE g SET id = DEFAULT"])
+def test_a_change_that_is_refused_for_its_ids_uses_up_none(text: str) -> None:
     store = Store(schema("CREATE TABLE g (id SERIAL PRIMARY KEY, a INT);", PG), PG)
     store.load("g", [(1, 10), (2, 20)])
     transaction = store.transaction()
-    with pytest.raises(OutsideFragment):
-        transaction.run(statement("INSERT INTO g (a) SELECT a FROM g", PG))
+    with pytest.raises(OutsideFragment, match="generated ids"):
+        transaction.run(statement(text, PG))
     transaction.rollback()
     assert after(store, "INSERT INTO g (a) VALUES (30)") == [(1, 10), (2, 20), (3, 30)]
 

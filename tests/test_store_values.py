@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from isolde.errors import OutsideFragment
+from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete import Store
 from isolde.tx.dialects import Dialect
 from isolde.tx.sql import schema, statement
@@ -74,3 +74,36 @@ def test_of_equal_values_that_differ_the_order_says_which_is_shown(dialect: Dial
     assert repr(same) == repr([(one,)])
     count = rows(store.copy(), f"SELECT count(DISTINCT {MIXED.replace('{}', other)}) FROM t")
     assert count == [(1,)]
+
+
+def test_sqlite_takes_an_and_with_zero_for_the_number_of_a_column() -> None:
+    store = Store(schema("CREATE TABLE t (i INT PRIMARY KEY)", LITE), LITE)
+    for order in ("i AND 0", "i > 1 AND (0 AND i > 2)"):
+        with pytest.raises(OutsideFragment, match="AND with 0"):
+            rows(store.copy(), f"SELECT i FROM t ORDER BY {order}")
+    assert rows(store.copy(), "SELECT i FROM t ORDER BY i AND 1, i OR 0") == []
+
+
+LIKES = [
+    ("b", "a", False),
+    ("a", "a", False),
+    ("ab", "a", "conversion"),
+    ("", "%", False),
+    ("b", "%", "conversion"),
+    ("b", "%_", "conversion"),
+    ("b", "_%", False),
+    ("aab", "a_%_", "conversion"),
+    ("aa", "a_%_", False),
+]
+
+
+@pytest.mark.parametrize(("text", "pattern", "right"), LIKES)
+def test_a_pattern_that_ends_with_an_escape_fails_where_postgresql_gets_to_it(
+    text: str, pattern: str, right: bool | str
+) -> None:
+    store = Store(schema("", PG), PG)
+    try:
+        found: Any = rows(store, f"SELECT '{text}' LIKE '{pattern}\\'")[0][0]
+    except ExecutionError as error:
+        found = error.kind
+    assert found == right

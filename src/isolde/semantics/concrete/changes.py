@@ -9,7 +9,7 @@ from isolde.semantics.concrete import constraints
 from isolde.semantics.concrete.catalog import TableInfo
 from isolde.semantics.concrete.compiler import Compiler, Writer
 from isolde.semantics.concrete.expressions import Binding, Frame
-from isolde.semantics.concrete.order import Late, late, refuse_seen_changes, unordered
+from isolde.semantics.concrete.order import Late, late, refuse_open_draws, refuse_seen_changes, unordered
 from isolde.semantics.concrete.queries import expanded
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.sources import Loops, conjuncts, parts, table_binding
@@ -43,6 +43,9 @@ def compile_update(compiler: Compiler, update: Update, parent: Frame) -> Changed
     new = _assigned(frame, writer, binding, info, update.assignments)
     writer.line(f"hits.append((number, {binding.variable}, {new}))")
     writer.indent = 1
+    drawn = f"S.next_id({info.position})"
+    if drawn in new:
+        writer.line(f"{compiler.namespace.ref(refuse_open_draws)}(S.writable({info.position}), hits)")
     if seen.conditions or seen.values:
         writer.line(f"{compiler.namespace.ref(refuse_seen_changes)}(hits, near)")
     keys = {place for unique in info.uniques for place in unique}

@@ -112,6 +112,16 @@ def refuse_seen_changes(hits: list[Any], near: list[int]) -> None:
         )
 
 
+def refuse_open_draws(table: TableData, hits: list[Any]) -> None:
+    """Rows of an UPDATE that get new ids get them in the order of the plan."""
+    if len(hits) > 1:
+        # Refused, not failed: no ids are used up.
+        table.counter -= len(hits)
+        raise outside(
+            "an UPDATE that gives generated ids to several rows", "one statement a row: the order of rows decides"
+        )
+
+
 # INSERT of what a query finds
 
 

@@ -12,6 +12,7 @@ from isolde.errors import ExecutionError
 from isolde.semantics.concrete.changes import compile_delete, compile_insert, compile_update
 from isolde.semantics.concrete.compiler import Compiler, Writer
 from isolde.semantics.concrete.expressions import Frame
+from isolde.semantics.concrete.folding import planning_failure
 from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.static import BIGINT, BOOLEAN, NULL, TEXT, Code, Sort, Static, row_of, rows_of
@@ -50,6 +51,15 @@ Columns = tuple[tuple[str, Static], ...]
 
 def compile_statement(compiler: Compiler, statement: Statement, frame: Frame) -> tuple[str, str, Columns]:
     """Python text of the rows, of the count (after the rows), and the columns."""
+    rows, count, columns = _compile(compiler, statement, frame)
+    if compiler.dialect is Dialect.POSTGRESQL:
+        error = planning_failure(compiler.catalog, statement, set(frame.variables))
+        if error is not None:
+            return failure(compiler, error), count, columns
+    return rows, count, columns
+
+
+def _compile(compiler: Compiler, statement: Statement, frame: Frame) -> tuple[str, str, Columns]:
     compiler.rules.changing = not isinstance(statement, Select)
     try:
         match statement:
@@ -195,16 +205,13 @@ class ProcedureCompiler:
                 # Databases look at the names and types of a statement when it is reached, and not before.
                 del writer.lines[start:]
                 writer.indent = indent
-                writer.line(self._failure(error))
-
-    def _failure(self, error: ExecutionError) -> str:
-        return f"{self.compiler.namespace.ref(fail)}({error.kind!r}, {error.reason!r}, {error.place!r})"
+                writer.line(failure(self.compiler, error))
 
     def _condition(self, condition: Expression, what: str, frame: Frame) -> str:
         try:
             return frame.condition(condition, what)
         except ExecutionError as error:
-            return self._failure(error)
+            return failure(self.compiler, error)
 
     def step(self, step: Step, frame: Frame, writer: Writer, loops: list[str | None]) -> None:
         match step:
@@ -406,6 +413,11 @@ class ProcedureCompiler:
             writer.line(f"v_{variable} = rows[{place}] if len(rows) > {place} else None")
             if variable not in self.declared:
                 self._grow(variable, self._type_returned(step, place, [code.type for code in codes]))
+
+
+def failure(compiler: Compiler, error: ExecutionError) -> str:
+    """Python text that fails when it is run."""
+    return f"{compiler.namespace.ref(fail)}({error.kind!r}, {error.reason!r}, {error.place!r})"
 
 
 def fail(kind: str, reason: str, place: str) -> None:

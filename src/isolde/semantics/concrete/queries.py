@@ -14,7 +14,7 @@ from isolde.semantics.concrete.sources import Loops, conjuncts, has_aggregate, p
 from isolde.semantics.concrete.static import Code, Sort, Static
 from isolde.semantics.concrete.ties import is_first, loose
 from isolde.tx.dialects import Dialect
-from isolde.tx.expressions import Aggregate, Aggregation, Expression, Literal, Name
+from isolde.tx.expressions import Aggregate, Aggregation, Binary, BinaryOperation, Expression, Literal, Name
 from isolde.tx.queries import Item, Order, Select, Star
 
 if TYPE_CHECKING:
@@ -124,9 +124,25 @@ def _aliases(select: Select, outputs: list[Output], frame: Frame) -> Select:
                 return found[0]
         return expression
 
+    if frame.compiler.dialect is Dialect.SQLITE and any(
+        _zero(expression) and not isinstance(expression, Literal)
+        for expression in (*(order.expression for order in select.order_by), *select.group_by)
+    ):
+        raise outside(
+            "ORDER BY or GROUP BY of an AND with 0 in SQLite", "leave it out: it is taken for column number 0"
+        )
     order_by = tuple(replace(order, expression=meant(order.expression, True)) for order in select.order_by)
     group_by = tuple(meant(expression, False) for expression in select.group_by)
     return replace(select, order_by=order_by, group_by=group_by)
+
+
+def _zero(expression: Expression) -> bool:
+    """Whether SQLite makes it the literal 0 while it reads the text."""
+    if isinstance(expression, Literal):
+        return expression.value is False or (type(expression.value) is int and expression.value == 0)
+    if isinstance(expression, BinaryOperation) and expression.operator is Binary.AND:
+        return _zero(expression.left) or _zero(expression.right)
+    return False
 
 
 def _bound(compiler: Compiler, frame: Frame, bound: Expression, name: str) -> str:

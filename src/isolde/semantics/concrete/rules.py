@@ -170,14 +170,15 @@ def like_pattern(pattern: str, ignore_case: bool, trailing_escape: Any) -> Calla
     """A test for LIKE; a backslash takes the next character as it is."""
     import re
 
-    parts, position = [], 0
+    parts: list[str] = []
+    position = 0
     while position < len(pattern):
         character = pattern[position]
         if character == "\\" and trailing_escape is not None:
             position += 1
             if position == len(pattern):
                 if isinstance(trailing_escape, Exception):
-                    raise trailing_escape
+                    return _unfinished(parts, trailing_escape)
                 parts.append(re.escape("\\"))
                 break
             parts.append(re.escape(pattern[position]))
@@ -190,6 +191,29 @@ def like_pattern(pattern: str, ignore_case: bool, trailing_escape: Any) -> Calla
         position += 1
     compiled = re.compile("".join(parts), re.DOTALL | (re.IGNORECASE | re.ASCII if ignore_case else 0))
     return lambda text: compiled.fullmatch(text) is not None
+
+
+def _unfinished(parts: list[str], error: Exception) -> Callable[[str], bool]:
+    """PostgreSQL's pattern that ends with an escape: it fails when it gets there and is not yet through with the text.
+
+    What follows a ``%`` is looked at when the ``%`` is, with each ``_`` in between taking a character.
+    """
+    import re
+
+    end = len(parts)
+    while end and parts[end - 1] in (".*", "."):
+        end -= 1
+    while end < len(parts) and parts[end] != ".*":
+        end += 1
+    left = max(1, parts[end:].count("."))
+    reached = re.compile("".join([*parts[:end], "." * left]), re.DOTALL)
+
+    def test(text: str) -> bool:
+        if reached.match(text) is not None:
+            raise error
+        return False
+
+    return test
 
 
 def outside(what: str, instead: str = "") -> OutsideFragment:
