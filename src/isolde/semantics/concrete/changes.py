@@ -217,7 +217,7 @@ def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, pla
     columns = info.table.columns
     defaults = {place: default(compiler, info, column) for place, column in enumerate(columns) if place not in places}
     if isinstance(insert.source, Select):
-        query = compiler.query(insert.source, frame)
+        query = compiler.query(insert.source, frame, kept=True)
         if len(query.columns) != len(places):
             raise ExecutionError("type", "INSERT has not as many values as columns")
         row = compiler.namespace.fresh("r")

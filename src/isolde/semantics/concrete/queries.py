@@ -28,7 +28,10 @@ class Output:
     expression: Expression
 
 
-def compile_query(compiler: Compiler, select: Select, parent: Frame | None, exists: bool) -> Query:
+def compile_query(
+    compiler: Compiler, select: Select, parent: Frame | None, exists: bool = False, kept: bool = False
+) -> Query:
+    """``kept``: what it gives is computed with or stored, and keeps the digits that nobody would see."""
     frame = Frame(compiler, parent)
     writer = Writer()
     loops = Loops(frame, writer)
@@ -59,8 +62,8 @@ def compile_query(compiler: Compiler, select: Select, parent: Frame | None, exis
         loops.write(select.source, pool)
     loops.filter(pool, final=True)
     if grouped:
-        _grouped(select, outputs, frame, writer, start)
-    codes = _emit(select, outputs, frame, writer, stop)
+        _grouped(select, outputs, frame, writer, start, kept)
+    codes = _emit(select, outputs, frame, writer, stop, kept)
     writer.indent = start
     if stop:
         writer.line("return False")
@@ -158,7 +161,7 @@ def sqlite_bound(value: Any) -> int | None:
 # Groups
 
 
-def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer, start: int) -> None:
+def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer, start: int, kept: bool) -> None:
     """Collects rows by key, then goes on with one round a group, in which names mean the group's first row."""
     compiler, rules = frame.compiler, frame.compiler.rules
     variables = [binding.variable for binding in frame.bindings]
@@ -185,12 +188,15 @@ def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer
         frame.aggregated = None
         operand = frame.compile(node.operand)
         function, type_, operand = rules.aggregate(node.aggregation, operand)
+        if select.group_by and not node.distinct:
+            alone = all(node not in parts(output.expression) or node == output.expression for output in outputs)
+            function = rules.in_groups(function, type_, operand, alone and not kept)
         frame.aggregated = aggregated
         value = compiler.namespace.fresh("t")
         text = f"[{value} for {target} in rows if ({value} := {operand.text}) is not None]"
         if node.distinct:
-            key = rules.key(Code(value, operand.type))
-            pairs = f"[({key}, {value}) for {target} in rows if ({value} := {operand.text}) is not None]"
+            code = Code(value, operand.type)
+            pairs = f"[({rules.key(code)}, {rules.output(code)}) for {target} in rows if ({value} := {operand.text}) is not None]"
             text = f"{compiler.namespace.ref(distinct)}({pairs})"
         return Code(f"{compiler.namespace.ref(function)}({text})", type_, solid=function is len)
 
@@ -284,13 +290,13 @@ def _keyed(binding: Binding, name: Name, select: Select, frame: Frame) -> bool:
 # Results
 
 
-def _emit(select: Select, outputs: list[Output], frame: Frame, writer: Writer, stop: bool) -> list[Code]:
+def _emit(select: Select, outputs: list[Output], frame: Frame, writer: Writer, stop: bool, kept: bool) -> list[Code]:
     rules = frame.compiler.rules
     codes = [frame.compile(output.expression) for output in outputs]
     if stop:
         writer.line("return True")
         return codes
-    values = [rules.output(code) for code in codes]
+    values = [rules.value(code).text if kept else rules.output(code) for code in codes]
     row = f"({', '.join(values)},)" if values else "()"
     keys: list[str] = []
     for order in select.order_by:
