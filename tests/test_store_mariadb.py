@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from isolde.errors import OutsideFragment
+from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete import Store
 from isolde.tx.dialects import Dialect
 from isolde.tx.sql import schema, statement
@@ -183,3 +183,70 @@ def test_a_cast_to_char_is_no_number() -> None:
     for expression in ("CAST(0.5 AS CHAR) + 0", "CAST(0.5 AS CHAR) = 1", "MAX(CAST(0.5 AS CHAR)) + 0"):
         with pytest.raises(OutsideFragment, match="a CAST to CHAR taken as a number"):
             run(store(), f"SELECT {expression}")
+
+
+# Generated ids
+
+
+def test_an_id_of_a_row_that_was_not_inserted_goes_to_the_next_row() -> None:
+    made = store(
+        "INSERT INTO t (a) VALUES (1), (2)", "INSERT INTO t (a) VALUES (1), (7), (8) ON DUPLICATE KEY UPDATE c = 1"
+    )
+    assert made.state()["t"] == [(1, 1, 1), (2, 2, None), (3, 7, None), (4, 8, None)]
+    run(made, "INSERT INTO t (id, a) VALUES (NULL, 1), (20, 9), (NULL, 10) ON DUPLICATE KEY UPDATE c = 2")
+    assert made.state()["t"][4:] == [(20, 9, None), (21, 10, None)]
+    # The first reserved three ids, of which it used two.
+    run(made, "INSERT IGNORE INTO t (a, c) VALUES (1, 1), (50, 9), (51, 1), (1, 1), (52, 1)")
+    assert [row[:2] for row in made.state()["t"][6:]] == [(22, 51), (23, 52)]
+    run(made, "INSERT INTO t (a) VALUES (60)")
+    assert made.state()["t"][-1] == (27, 60, None)
+
+
+def test_the_counter_of_ids_follows_an_update_of_one() -> None:
+    made = store(
+        "INSERT INTO t (a) VALUES (1)", "INSERT INTO t (id, a) VALUES (NULL, 1) ON DUPLICATE KEY UPDATE id = 300"
+    )
+    run(made, "INSERT INTO t (a) VALUES (80)")
+    assert made.state()["t"] == [(300, 1, None), (301, 80, None)]
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        "UPDATE t SET id = id + 30, c = c + 1",
+        "INSERT INTO t (id, a) SELECT x.id + 30, 7 FROM t AS x",
+        "INSERT INTO t (id, a) VALUES (60, 30), (61, (SELECT g FROM h))",
+    ],
+)
+def test_after_a_failure_half_way_no_id_is_generated(failing: str) -> None:
+    made = store("INSERT INTO t (a, c) VALUES (1, 1), (2, 4)", "INSERT INTO h VALUES (1, 1, 1), (2, 2, 2)")
+    with pytest.raises(ExecutionError):
+        run(made, failing)
+    with pytest.raises(OutsideFragment, match="a generated id of t after a statement that failed half-way"):
+        run(made, "INSERT INTO t (a) VALUES (9)")
+    run(made, "INSERT INTO t (id, a) VALUES (100, 9)")
+
+
+def test_a_failure_of_rows_that_are_written_out_leaves_the_ids_certain() -> None:
+    made = store("INSERT INTO t (a) VALUES (1), (2)")
+    with pytest.raises(ExecutionError):
+        run(made, "INSERT INTO t (a) VALUES (3), (1)")
+    run(made, "INSERT INTO t (a) VALUES (4)")
+    assert made.state()["t"][-1] == (5, 4, None)
+
+
+# Rows
+
+
+def test_which_of_two_selected_rows_with_one_key_stays_depends_on_the_plan() -> None:
+    made = store("INSERT INTO h VALUES (1, 5, 1), (2, 5, 2)")
+    with pytest.raises(OutsideFragment, match="rows that have a key in common"):
+        run(made, "REPLACE INTO r (k, s) SELECT x.a, x.g FROM h AS x")
+    run(made, "REPLACE INTO r (k, s) SELECT x.a, x.g FROM h AS x ORDER BY x.g")
+    assert made.state()["r"] == [(5, "2")]
+
+
+def test_a_null_assigned_to_a_key_is_seen_by_the_next_assignment() -> None:
+    made = store("INSERT INTO r VALUES (1, 'a')")
+    with pytest.raises(ExecutionError, match="must not be null"):
+        run(made, "UPDATE r SET k = NULL, s = IF(k BETWEEN 1 AND k, 'a', 'b')")

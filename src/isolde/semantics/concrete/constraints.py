@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete.catalog import Reference, TableInfo
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isolde.semantics.concrete.store import Store
 
 Hit = tuple[int, Row, Row]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,10 @@ def _orphans(store: Store, reference: Reference, gone: list[Row]) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InsertPlan:
-    """``target``: the unique keys that ON CONFLICT looks at. ``known``: the number of rows, if they are written out."""
+    """``target``: the unique keys that ON CONFLICT looks at. ``known``: the number of rows, if they are written out.
+
+    ``unordered``: it is the database's plan that says which row comes first.
+    """
 
     position: int
     checks: Checks
@@ -228,10 +232,28 @@ class InsertPlan:
     target: tuple[int, ...]
     updating: bool
     known: int | None
-    supplied: bool
+    unordered: bool
 
 
 def inserted(
+    store: Store, plan: InsertPlan, size: int, rows: Iterable[Row], resolve: Any, arguments: tuple[Any, ...]
+) -> tuple[int, list[Row]]:
+    """``size``: how many rows there are to insert."""
+    if plan.unordered and size > 1:
+        return half_way(store, plan.position, lambda: _inserted(store, plan, rows, resolve, arguments))
+    return _inserted(store, plan, rows, resolve, arguments)
+
+
+def half_way(store: Store, position: int, statement: Callable[[], Answer]) -> Answer:
+    """Runs it; if it fails, nobody can tell which ids of the table it took."""
+    try:
+        return statement()
+    except ExecutionError:
+        store.writable(position).uncertain = True
+        raise
+
+
+def _inserted(
     store: Store, plan: InsertPlan, rows: Iterable[Row], resolve: Any, arguments: tuple[Any, ...]
 ) -> tuple[int, list[Row]]:
     table = store.writable(plan.position)
@@ -245,12 +267,15 @@ def inserted(
     for given in rows:
         row = reserve.filled(given)
         if plan.mode is InsertMode.IGNORE and not _acceptable(store, plan, row):
+            reserve.unused()
             continue
         if plan.checks.row is not None:
             plan.checks.row(row)
         if plan.mode is InsertMode.REPLACE:
             taken = table.conflicts(row, range(len(table.unique)))
             same = len(taken) == 1 and table.rows[taken[0]] == row
+            if not same:
+                _first_come(store, plan, taken, new_numbers)
             for number in taken:
                 gone.append(table.rows[number])
                 table.delete(number, store.undo)
@@ -261,7 +286,11 @@ def inserted(
         elif plan.conflict or plan.mode is InsertMode.IGNORE:
             taken = table.conflicts(row, plan.target)
             if taken:
+                reserve.unused()
+                _first_come(store, plan, taken, new_numbers)
                 count += _resolved(store, plan, table, taken, row, resolve, arguments, new_numbers, done, gone)
+                if done:
+                    reserve.seen(done[-1])
                 continue
         new_numbers.add(table.insert(row, store.undo))
         reserve.seen(row)
@@ -275,6 +304,13 @@ def inserted(
     if gone:
         _incoming(store, plan.position, gone)
     return count, done
+
+
+def _first_come(store: Store, plan: InsertPlan, taken: list[int], new_numbers: set[int]) -> None:
+    if plan.unordered and store.dialect is Dialect.MYSQL and new_numbers.intersection(taken):
+        raise outside(
+            "an INSERT … SELECT of rows that have a key in common in MySQL", "say with ORDER BY which one comes last"
+        )
 
 
 def _incoming(store: Store, position: int, gone: list[Row]) -> None:
@@ -361,11 +397,13 @@ class _Ids:
         self.row = -1
         self.first: int | None = None
         self.next = 0
+        self.took = False
 
     def filled(self, row: Row) -> Row:
         if self.place is None or self.store.dialect is Dialect.POSTGRESQL:
             return row
         value = row[self.place]
+        self.took = False
         self.row += 1
         if value is None or (value == 0 and self.store.dialect is Dialect.MYSQL):
             value = self._largest() + 1 if self.store.dialect is Dialect.SQLITE else self._reserved()
@@ -378,6 +416,11 @@ class _Ids:
         return max(self.table.unique[0], default=0)
 
     def _reserved(self) -> int:
+        if self.table.uncertain:
+            raise outside(
+                f"a generated id of {self.table.info.table.name} after a statement that failed half-way in MySQL",
+                "how far it came, and how many ids it took, depends on the order in which it went through the rows",
+            )
         if self.left == 0:
             self.first = self.row if self.first is None else self.first
             self.left = max(self.plan.known - (self.row - self.first), 1) if self.plan.known else self.size
@@ -387,7 +430,15 @@ class _Ids:
         self.left -= 1
         value = self.next
         self.next += 1
+        self.took = True
         return value
+
+    def unused(self) -> None:
+        """The row was not inserted: MySQL gives its id to the next one."""
+        if self.took and self.store.dialect is Dialect.MYSQL:
+            self.left += 1
+            self.next -= 1
+            self.took = False
 
     def seen(self, row: Row) -> None:
         """MySQL's counter follows ids that were given, and so do those that are still reserved."""
