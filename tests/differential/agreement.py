@@ -92,12 +92,15 @@ def compare(statement: st.Statement, store: Store, real: Real, text: Text, tally
 
 
 def _compare(statement: st.Statement, store: Store, real: Real, text: Text, tally: Tally) -> str | None:
+    before = store.copy()
     transaction = store.transaction()
     expected: Any
     try:
         ours: Any = transaction.run(statement)
     except OutsideFragment as refusal:
         transaction.rollback()
+        # The ids that it took before it was refused are free again: the database never sees it.
+        store.tables = before.tables
         tally.refused[refusal.what.split("'")[0][:60]] += 1
         return None
     except ExecutionError as error:
