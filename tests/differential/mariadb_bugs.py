@@ -34,7 +34,7 @@ def known_bug(statement: st.Statement, schema: sc.Schema) -> str | None:
                     first.expression, part.operand, schema, any_row=True
                 ):
                     return "a fraction is rounded to an integer key"
-                # (SELECT MAX(v) FROM t) IN (SELECT k FROM u WHERE k > x.v) is true for each row of u; with + 0 it is not.
+                # (SELECT MAX(v) FROM t) IN (SELECT k FROM u WHERE k < x.v) may be true as soon as u has rows; with + 0 it is not.
                 if isinstance(part.operand, ex.ScalarQuery) and _correlated(part.query):
                     return "a scalar query is in any query that depends on the row"
                 # MDEV-40877: v + 3000000000 NOT IN (SELECT v FROM t) is true with a null in v; without materialization it is null.
