@@ -57,14 +57,18 @@ def known_bug(statement: st.Statement, schema: sc.Schema) -> str | None:
     return None
 
 
-def known_count_bug(statement: st.Statement) -> str | None:
+def known_count_bug(statement: st.Statement, schema: sc.Schema) -> str | None:
     """With d DECIMAL(8, 2) DEFAULT 1.50 and a row (3, NULL): INSERT … (3, 7) ON DUPLICATE KEY UPDATE d = NULL counts 1.
 
     Without the default it counts 0, as it should for a row that stays as it is.
     """
-    conflict = statement.on_conflict if isinstance(statement, st.Insert) else None
-    if conflict is not None and any(part.value == ex.Literal(None) for part in conflict.assignments):
-        return "a null that stays a null counts as a change"
+    if not isinstance(statement, st.Insert) or statement.on_conflict is None:
+        return None
+    defaults = {column.name for column in schema.tables[statement.table].columns if column.default is not None}
+    for part in statement.on_conflict.assignments:
+        certain = isinstance(part.value, ex.Literal) and part.value.value is not None
+        if part.column in defaults and not certain:
+            return "a null that stays a null counts as a change"
     return None
 
 
