@@ -337,6 +337,7 @@ def compare_procedure(
         outcome = store.call(program, "p", arguments)
         ours = (outcome.ending, tuple(shown(value) for value in outcome.values))
     except OutsideFragment as refusal:
+        store.tables = before.tables
         tally.refused[refusal.what.split("'")[0][:60]] += 1
         return None
     except ExecutionError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete import constraints
@@ -55,7 +55,16 @@ def compile_update(compiler: Compiler, update: Update, parent: Frame) -> Changed
     function = constraints.updated_keys if helper == "rekey" else constraints.updated
     writer.line(f"count = {compiler.namespace.ref(function)}(S, {info.position}, hits, {name})")
     rows = "[hit[2] for hit in hits]"
-    return _returning(compiler, "update_", frame, writer, binding, update.returning, rows)
+    changed = _returning(compiler, "update_", frame, writer, binding, update.returning, rows)
+    return _half_way(compiler, info, changed) if info.generated in places else changed
+
+
+def _half_way(compiler: Compiler, info: TableInfo, changed: Changed) -> Changed:
+    """MySQL's counter of ids follows a statement row by row: if it fails, it came as far as the plan has it."""
+    if compiler.dialect is not Dialect.MYSQL or info.generated is None:
+        return changed
+    helper = compiler.namespace.ref(constraints.half_way)
+    return replace(changed, call=f"{helper}(S, {info.position}, lambda: {changed.call})")
 
 
 def compile_delete(compiler: Compiler, delete: Delete, parent: Frame) -> Changed:
@@ -110,10 +119,14 @@ def _assigned(
         return f"({', '.join(cells)},)"
     copy = frame.compiler.namespace.fresh("n")
     writer.line(f"{copy} = list({variable})")
+    columns = dict(binding.columns)
     binding.variable = copy
     for assignment in assignments:
-        writer.line(f"{copy}[{info.column(assignment.column)}] = {_value(frame, info, assignment)}")
-    binding.variable = variable
+        place = info.column(assignment.column)
+        writer.line(f"{copy}[{place}] = {_value(frame, info, assignment)}")
+        # It may be null now, until the row is checked.
+        binding.columns[assignment.column] = (place, info.types[place], False)
+    binding.variable, binding.columns = variable, columns
     return f"tuple({copy})"
 
 
@@ -205,7 +218,7 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
     frame, writer = Frame(compiler, parent), Writer()
     if compiler.dialect is Dialect.MYSQL and insert.on_conflict is not None:
         _refuse_odd_update(insert, info, names)
-    source = _rows(compiler, frame, info, insert, places, writer)
+    source, size = _rows(compiler, frame, info, insert, places, writer)
     conflict, arguments = _conflict(compiler, frame, info, insert.on_conflict)
     assigned = {info.column(part.column) for part in insert.on_conflict.assignments} if insert.on_conflict else set()
     plan = constraints.InsertPlan(
@@ -223,9 +236,13 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
     )
     name = compiler.namespace.ref(plan)
     helper = compiler.namespace.ref(constraints.inserted)
-    writer.line(f"count, rows = {helper}(S, {name}, {source}, {conflict}, ({arguments}))")
+    writer.line(f"count, rows = {helper}(S, {name}, {size}, {source}, {conflict}, ({arguments}))")
     binding = table_binding(insert.table, compiler.namespace.fresh("r"), info)
-    return _returning(compiler, "insert_", frame, writer, binding, insert.returning, "rows")
+    changed = _returning(compiler, "insert_", frame, writer, binding, insert.returning, "rows")
+    several = (
+        plan.known is not None and plan.known > 1 and any(isinstance(part, Select) for part in parts(insert.source))
+    )
+    return _half_way(compiler, info, changed) if several else changed
 
 
 def _refuse_bending(insert: Insert, info: TableInfo) -> None:
@@ -247,11 +264,14 @@ def _refuse_odd_update(insert: Insert, info: TableInfo, names: tuple[str, ...]) 
         raise outside("INSERT … SELECT … ON DUPLICATE KEY UPDATE from the table itself", "select into variables first")
 
 
-def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, places: list[int], writer: Writer) -> str:
+def _rows(
+    compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, places: list[int], writer: Writer
+) -> tuple[str, str]:
+    """Python text of the rows, one after the other, and of their number."""
     columns = info.table.columns
     defaults = {place: default(compiler, info, column) for place, column in enumerate(columns) if place not in places}
     if isinstance(insert.source, Select):
-        query = compiler.query(insert.source, frame)
+        query = compiler.query(insert.source, frame, kept=True)
         if len(query.columns) != len(places):
             raise ExecutionError("type", "INSERT has not as many values as columns")
         row = compiler.namespace.fresh("r")
@@ -259,8 +279,9 @@ def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, pla
         for place, (position, (_, type_)) in zip(places, enumerate(query.columns), strict=True):
             cells[place] = _cell(compiler, info, insert, columns[place], Code(f"{row}[{position}]", type_))
         rows = compiler.namespace.fresh("rows")
-        writer.line(f"{rows} = {query.call}")
-        return f"(({', '.join(cells[place] for place in range(len(columns)))},) for {row} in {rows})"
+        fetched = _half_way(compiler, info, Changed(query.call, query.columns))
+        writer.line(f"{rows} = {fetched.call}")
+        return f"(({', '.join(cells[place] for place in range(len(columns)))},) for {row} in {rows})", f"len({rows})"
     inner = Writer()
     for values in insert.source:
         if len(values) != len(places):
@@ -273,8 +294,9 @@ def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, pla
             else:
                 cells[place] = _cell(compiler, info, insert, column, frame.compile(value))
         inner.lines.append(f"({', '.join(cells[place] for place in range(len(columns)))},)")
+    size = str(len(inner.lines))
     if len(inner.lines) == 1:
-        return f"({inner.lines[0]},)"
+        return f"({inner.lines[0]},)", size
     # One at a time: an error in the second row comes after what the first row brings about.
     body = Writer()
     for line in inner.lines:
@@ -285,8 +307,9 @@ def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, pla
     call = compiler.function("values_", made, body)
     if compiler.dialect is Dialect.MYSQL and insert.table in _tables(insert.source):
         raise outside("an INSERT of several rows whose values read the table", "MariaDB shows them the rows before")
-    if not any(isinstance(part, Select) for part in parts(insert.source)):
-        return call
+    # MySQL's queries cannot see the rows before, as they read other tables.
+    if compiler.dialect is Dialect.MYSQL or not any(isinstance(part, Select) for part in parts(insert.source)):
+        return call, size
     # A query among the values sees the table as it was before the statement, but ids are taken row by row.
     if (
         info.generated is not None
@@ -296,7 +319,7 @@ def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, pla
         raise outside(
             "an INSERT of several rows with generated ids whose values are read by queries", "insert row by row"
         )
-    return f"list({call})"
+    return f"list({call})", size
 
 
 def _tables(node: object) -> set[str]:

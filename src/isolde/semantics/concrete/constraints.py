@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete.catalog import Reference, TableInfo
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from isolde.semantics.concrete.store import Store
 
 Hit = tuple[int, Row, Row]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +240,24 @@ class InsertPlan:
 
 
 def inserted(
+    store: Store, plan: InsertPlan, size: int, rows: Iterable[Row], resolve: Any, arguments: tuple[Any, ...]
+) -> tuple[int, list[Row]]:
+    """``size``: how many rows there are to insert."""
+    if plan.unordered and size > 1:
+        return half_way(store, plan.position, lambda: _inserted(store, plan, rows, resolve, arguments))
+    return _inserted(store, plan, rows, resolve, arguments)
+
+
+def half_way(store: Store, position: int, statement: Callable[[], Answer]) -> Answer:
+    """Runs it; if it fails, nobody can tell which ids of the table it took."""
+    try:
+        return statement()
+    except ExecutionError:
+        store.writable(position).uncertain = True
+        raise
+
+
+def _inserted(
     store: Store, plan: InsertPlan, rows: Iterable[Row], resolve: Any, arguments: tuple[Any, ...]
 ) -> tuple[int, list[Row]]:
     table = store.writable(plan.position)
@@ -268,6 +287,7 @@ def _several(
     for given in rows:
         row = reserve.filled(given)
         if plan.mode is InsertMode.IGNORE and not _acceptable(store, plan, row):
+            reserve.unused()
             continue
         if plan.checks.row is not None:
             plan.checks.row(row)
@@ -284,7 +304,10 @@ def _several(
         elif plan.conflict or plan.mode is InsertMode.IGNORE:
             taken = table.conflicts(row, plan.target)
             if taken:
+                reserve.unused()
                 count += _resolved(store, plan, table, taken, row, resolve, arguments, new_numbers, done, gone)
+                if done:
+                    reserve.seen(done[-1])
                 continue
         new_numbers.add(table.insert(row, store.undo))
         reserve.seen(row)
@@ -397,11 +420,13 @@ class _Ids:
         self.row = -1
         self.first: int | None = None
         self.next = 0
+        self.took = False
 
     def filled(self, row: Row) -> Row:
         if self.place is None or self.store.dialect is Dialect.POSTGRESQL:
             return row
         value = row[self.place]
+        self.took = False
         self.row += 1
         if value is None or (value == 0 and self.store.dialect is Dialect.MYSQL):
             value = self._largest() + 1 if self.store.dialect is Dialect.SQLITE else self._reserved()
@@ -414,6 +439,11 @@ class _Ids:
         return max(self.table.unique[0], default=0)
 
     def _reserved(self) -> int:
+        if self.table.uncertain:
+            raise outside(
+                f"a generated id of {self.table.info.table.name} after a statement that failed half-way in MySQL",
+                "how far it came, and how many ids it took, depends on the order in which it went through the rows",
+            )
         if self.left == 0:
             self.first = self.row if self.first is None else self.first
             self.left = max(self.plan.known - (self.row - self.first), 1) if self.plan.known else self.size
@@ -423,7 +453,15 @@ class _Ids:
         self.left -= 1
         value = self.next
         self.next += 1
+        self.took = True
         return value
+
+    def unused(self) -> None:
+        """The row was not inserted: MySQL gives its id to the next one."""
+        if self.took and self.store.dialect is Dialect.MYSQL:
+            self.left += 1
+            self.next -= 1
+            self.took = False
 
     def seen(self, row: Row) -> None:
         """MySQL's counter follows ids that were given, and so do those that are still reserved."""

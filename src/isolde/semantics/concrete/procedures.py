@@ -174,6 +174,7 @@ class ProcedureCompiler:
 
     def _grow(self, variable: str, type_: Static) -> None:
         known = self.variables.get(variable)
+        type_ = self.compiler.rules.variable(type_)
         if type_.sort is Sort.UNKNOWN:
             type_ = TEXT
         if known is None or known.sort in (Sort.NULL, Sort.UNKNOWN):

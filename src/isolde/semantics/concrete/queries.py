@@ -29,7 +29,10 @@ class Output:
     expression: Expression
 
 
-def compile_query(compiler: Compiler, select: Select, parent: Frame | None, exists: bool) -> Query:
+def compile_query(
+    compiler: Compiler, select: Select, parent: Frame | None, exists: bool = False, kept: bool = False
+) -> Query:
+    """``kept``: what it gives is computed with or stored, and keeps the digits that nobody would see."""
     frame = Frame(compiler, parent)
     writer = Writer()
     loops = Loops(frame, writer)
@@ -60,8 +63,8 @@ def compile_query(compiler: Compiler, select: Select, parent: Frame | None, exis
         loops.write(select.source, pool)
     loops.filter(pool, final=True)
     if grouped:
-        _grouped(select, outputs, frame, writer, start)
-    codes = _emit(select, outputs, frame, writer, stop)
+        _grouped(select, outputs, frame, writer, start, kept)
+    codes = _emit(select, outputs, frame, writer, stop, kept)
     writer.indent = start
     if stop:
         writer.line("return False")
@@ -175,7 +178,7 @@ def sqlite_bound(value: Any) -> int | None:
 # Groups
 
 
-def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer, start: int) -> None:
+def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer, start: int, kept: bool) -> None:
     """Collects rows by key, then goes on with one round a group, in which names mean the group's first row."""
     compiler, rules = frame.compiler, frame.compiler.rules
     variables = [binding.variable for binding in frame.bindings]
@@ -206,12 +209,16 @@ def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer
         frame.aggregated = None
         operand = frame.compile(node.operand)
         function, type_, operand = rules.aggregate(node.aggregation, operand)
+        if select.group_by and not node.distinct:
+            alone = all(node not in parts(output.expression) or node == output.expression for output in outputs)
+            function = rules.in_groups(function, type_, operand, alone and not kept)
         frame.aggregated = aggregated
         value = compiler.namespace.fresh("t")
         text = f"[{value} for {target} in rows if ({value} := {operand.text}) is not None]"
         if node.distinct:
-            key = rules.key(Code(value, operand.type))
-            pairs = f"[({key}, {value}) for {target} in rows if ({value} := {operand.text}) is not None]"
+            code = Code(value, operand.type)
+            found = f"({rules.key(code)}, {rules.output(code)})"
+            pairs = f"[{found} for {target} in rows if ({value} := {operand.text}) is not None]"
             # A count is the same whichever of equal values are taken.
             strict = node.aggregation is not Aggregation.COUNT and loose(operand, compiler.dialect)
             text = f"{compiler.namespace.ref(distinct_same if strict else distinct)}({pairs})"
@@ -312,13 +319,13 @@ def _keyed(binding: Binding, name: Name, select: Select, frame: Frame) -> bool:
 # Results
 
 
-def _emit(select: Select, outputs: list[Output], frame: Frame, writer: Writer, stop: bool) -> list[Code]:
+def _emit(select: Select, outputs: list[Output], frame: Frame, writer: Writer, stop: bool, kept: bool) -> list[Code]:
     rules = frame.compiler.rules
     codes = [frame.compile(output.expression) for output in outputs]
     if stop:
         writer.line("return True")
         return codes
-    values = [rules.output(code) for code in codes]
+    values = [rules.value(code).text if kept else rules.output(code) for code in codes]
     row = f"({', '.join(values)},)" if values else "()"
     keys: list[str] = []
     for order in select.order_by:

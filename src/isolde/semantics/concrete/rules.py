@@ -42,6 +42,10 @@ class Rules(ABC):
     def given(self, value: Constant) -> Static:
         """The type of a parameter that has this value."""
 
+    def variable(self, type_: Static) -> Static:
+        """The type of a variable that nobody declared and that a value of this type is assigned to."""
+        return type_
+
     @abstractmethod
     def literal(self, value: Constant) -> Code: ...
 
@@ -61,6 +65,10 @@ class Rules(ABC):
     @abstractmethod
     def compared(self, operator: Binary, left: Code, right: Code) -> Code: ...
 
+    def matching(self, operator: Binary, left: Code, right: Code) -> Code:
+        """The comparisons inside of BETWEEN, CASE and a list of several items."""
+        return self.compared(operator, left, right)
+
     @abstractmethod
     def truth(self, code: Code, what: str = "condition") -> Code:
         """As a boolean of Python, or ``None`` where it is unknown."""
@@ -79,6 +87,16 @@ class Rules(ABC):
     def aggregate(self, aggregation: Aggregation, operand: Code) -> tuple[Callable[[list[Any]], Any], Static, Code]:
         """A function of the values that are not null, what it gives, and the operand as it wants it."""
 
+    def in_groups(
+        self,
+        function: Callable[[list[Any]], Any],
+        type_: Static,  # noqa: ARG002
+        operand: Code,  # noqa: ARG002
+        alone: bool,  # noqa: ARG002
+    ) -> Callable[[list[Any]], Any]:
+        """An aggregate's function in a query with GROUP BY. ``alone``: what it gives is shown, nothing is computed from it."""
+        return function
+
     # Keys
 
     @abstractmethod
@@ -93,6 +111,8 @@ class Rules(ABC):
         return self.key(code)
 
     nulls_last_ascending = False
+    existing = BOOLEAN
+    """The type of EXISTS."""
 
     def output(self, code: Code) -> str:
         """What a client sees."""
