@@ -294,7 +294,7 @@ class Interpreter:
             case pr.FetchCursor():
                 found: Any = next(self.cursors[step.name], None)
                 self.variables[step.found] = found is not None
-                if found is not None:
+                if found is not None or self.real.dialect is Dialect.POSTGRESQL:
                     self.spread(step.into, found)
             case pr.CloseCursor():
                 self.cursors.pop(step.name)
