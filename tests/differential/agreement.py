@@ -44,6 +44,8 @@ class Tally:
     refused: Counter[str] = field(default_factory=Counter)
     unread: Counter[str] = field(default_factory=Counter)
     """Texts that the front end refuses, by what it names."""
+    endings: Counter[str] = field(default_factory=Counter)
+    """How stored procedures ended that ended alike."""
     differences: list[str] = field(default_factory=list)
 
 
