@@ -221,6 +221,12 @@ REFUSED = [
     (PG, "RETURN QUERY SELECT 1;", "RETURN QUERY"),
     (PG, "FOREACH i IN ARRAY a LOOP NULL; END LOOP;", "FOREACH"),
     (PG, "FOR r IN REVERSE SELECT id FROM t LOOP NULL; END LOOP;", "reverse"),
+    (PG, "r.b := 1;", "part of a variable"),
+    (PG, "UPDATE t SET b = 1; GET DIAGNOSTICS x = ROW_COUNT, x = ROW_COUNT;", "several diagnostics"),
+    (PG, "CALL p(x => 1);", "by its name"),
+    (MY, "SET x.b = 1;", "part of a variable"),
+    (MY, "SIGNAL SQLSTATE '01000';", "warning"),
+    (MY, "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION ROLLBACK; DELETE FROM t; END;", "inner block"),
     (PG, "OPEN c FOR SELECT id FROM t; OPEN c FOR SELECT b FROM t;", "two queries"),
     (PG, "DELETE FROM t; COMMIT; DELETE FROM t;", "after COMMIT"),
     (PG, "SAVEPOINT s;", "SAVEPOINT"),
@@ -380,3 +386,14 @@ def test_a_function_returns_and_has_defaults() -> None:
 def test_names_are_unique() -> None:
     with pytest.raises(MalformedProgram, match="twice"):
         program("-- @txn a\nDELETE FROM t;\n-- @txn a\nDELETE FROM t;", PG)
+
+
+@pytest.mark.parametrize("how", ["STRICT", "RETURNS NULL ON NULL INPUT"])
+def test_a_function_that_is_not_called_for_a_null_is_refused(how: str) -> None:
+    with pytest.raises(OutsideFragment, match="not called for a null"):
+        program(f"CREATE FUNCTION f(x INT) RETURNS INT {how} AS $$ BEGIN RETURN 1; END $$ LANGUAGE plpgsql;", PG)
+
+
+def test_a_constant_is_not_assigned_to() -> None:
+    with pytest.raises(MalformedProgram, match="constant 'n'"):
+        body("n := 2;", PG, "DECLARE n CONSTANT INT := 1;")

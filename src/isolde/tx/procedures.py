@@ -149,8 +149,11 @@ class FetchCursor:
 
 @dataclass(frozen=True, slots=True)
 class CloseCursor:
+    """``if_open``: nothing is wrong with one that is closed already."""
+
     name: str
     place: Place | None = field(default=None, compare=False)
+    if_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)

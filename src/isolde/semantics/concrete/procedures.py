@@ -264,7 +264,10 @@ class ProcedureCompiler:
                 self._fetch_cursor(step, frame, writer)
             case CloseCursor():
                 self._cursor(step.name)
+                if step.if_open:
+                    writer.open(f"if c_{step.name} is not None:")
                 writer.line(f"c_{step.name} = {self.compiler.namespace.ref(closed)}(S, {step.name!r}, c_{step.name})")
+                writer.indent -= step.if_open
             case CallProcedure():
                 self._call(step, frame, writer)
             case Return():

@@ -26,12 +26,14 @@ from isolde.tx.procedures import (
     Abort,
     Again,
     Assign,
+    CloseCursor,
     Cursor,
     ForEach,
     ForRange,
     If,
     Leave,
     Local,
+    OpenCursor,
     Step,
     While,
 )
@@ -177,6 +179,9 @@ class Control(Embedded):
         rows = cursor.query if cursor is not None else self.statement(text)
         # MariaDB's FOR, and PostgreSQL's over a cursor, declare the row themselves.
         mysql = self.dialect is Dialect.MYSQL and (cursor is not None or text.content.lstrip().startswith("("))
+        if cursor is not None:
+            target.cursor = cursor.name
+            steps.append(OpenCursor(cursor.name, place))
         own = mysql or (cursor is not None and self.dialect is Dialect.POSTGRESQL)
         if len(written) == 1 and (own or self.private(list(written), self.stream.at)):
             variables: tuple[str, ...] = (self.names.declare(written[0]),)
@@ -188,6 +193,8 @@ class Control(Embedded):
         row = len(variables) == 1 and variables[0] in self.records
         body = self.body("LOOP|FOR", target.label)
         steps.append(ForEach(variables, rows, (*mark, *body), target.label, place, row))
+        if cursor is not None:
+            steps.append(CloseCursor(cursor.name, place, if_open=True))
 
     def cursor_of(self, text: Text) -> Cursor | None:
         known = self.cursor_names.variable(text.content.strip().lower())
@@ -268,12 +275,16 @@ class Control(Embedded):
         return next(matching, None)
 
     def passed(self, label: str | None) -> tuple[Step, ...]:
-        """FOUND, which is set by each FOR that a jump passes on its way out; they have had a round."""
+        """What each FOR does that a jump passes on its way out: it sets FOUND, for it has had a round, and closes its cursor."""
         target = self.target(label)
-        inner = self.targets[self.targets.index(target) + 1 :] if target is not None else self.targets
-        if not any(passed.counts for passed in inner):
-            return ()
-        return (Assign(FOUND, Literal(True)),)
+        places = [place for place, one in enumerate(self.targets) if one is target]
+        inner = self.targets[places[0] + 1 :] if places else self.targets
+        found = (Assign(FOUND, Literal(True)),) if any(passed.counts for passed in inner) else ()
+        return (*found, *closing(inner))
+
+
+def closing(targets: Sequence[Target]) -> tuple[Step, ...]:
+    return tuple(CloseCursor(target.cursor, if_open=True) for target in targets if target.cursor is not None)
 
 
 def loop_end(tokens: Sequence[Token], start: int) -> int:

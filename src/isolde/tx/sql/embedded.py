@@ -73,6 +73,8 @@ class Target:
     loop: bool
     counts: bool = False
     used: bool = False
+    cursor: str | None = None
+    """The one that a FOR goes through, which is open in its body."""
 
 
 @dataclass
@@ -105,6 +107,7 @@ class Embedded:
     """Variables that may not be null."""
     touched: set[str] = field(default_factory=set)
     """Those of them that the step being read assigns to."""
+    constants: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         if self.dialect is Dialect.POSTGRESQL:
@@ -173,6 +176,10 @@ class Embedded:
                 raise self.stream.refuse("a session variable", "declare a variable")
             self.stream.fail("a variable")
         variable = self.names.variable(token.value)
+        if self.stream.sees("."):
+            raise self.stream.refuse("a part of a variable as a target", "use a variable of its own")
+        if variable in self.constants:
+            raise self.stream.malformed(f"an assignment to the constant '{token.value}'", "a variable")
         self.touched |= {variable} & self.required
         return variable
 
@@ -191,7 +198,7 @@ class Embedded:
         names = [self.variable()]
         while self.stream.accept(","):
             names.append(self.variable())
-        if self.stream.sees(".") or self.stream.sees("["):
+        if self.stream.sees("["):
             raise self.stream.refuse("a part of a variable as a target", "use a variable of its own")
         return tuple(names)
 
@@ -231,7 +238,17 @@ class Embedded:
         return (first.value, parts) if stream.ended else None
 
     def function_call(self, name: str, parts: list[Text], into: tuple[str, ...], place: Place) -> CallProcedure:
-        return CallProcedure(name, tuple(self.expression(part) for part in parts), into, place)
+        for part in parts:
+            if any(
+                token.symbol("=") and token.end < len(part.content) and part.content[token.end] == ">"
+                for token in Stream(part, self.dialect).tokens
+            ):
+                raise part.refuse(0, "an argument by its name", "give all of them in order")
+        rest = self.signatures[name].inputs[len(parts) :]
+        given = [self.expression(part) for part in parts]
+        return CallProcedure(
+            name, (*given, *(local.default for local in rest if local.default is not None)), into, place
+        )
 
     def count(self, variable: str, steps: list[Step]) -> None:
         """The number of rows of the statement before."""

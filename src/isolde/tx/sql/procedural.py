@@ -30,7 +30,7 @@ from isolde.tx.procedures import (
     While,
 )
 from isolde.tx.schema import Type
-from isolde.tx.sql.control import Control
+from isolde.tx.sql.control import Control, closing
 from isolde.tx.sql.embedded import RESULT, ROWS, Signature, Target
 from isolde.tx.sql.stream import Stream
 from isolde.tx.sql.text import Kind, Text, Token
@@ -66,6 +66,9 @@ class Block(Control):
         token = stream.peek()
         word = token.text.upper() if token is not None and token.kind is Kind.WORD else ""
         following = stream.peek(1)
+        part = stream.peek(3)
+        if following is not None and following.symbol(".") and part is not None and part.symbol(":=", "="):
+            self.variable()
         if following is not None and token is not None and following.symbol(":=", "=") and word not in {"SET"}:
             variable = self.variable()
             stream.next()
@@ -121,11 +124,12 @@ class Block(Control):
 
     def returned(self, steps: list[Step], place: Place) -> None:
         if self.stream.ended or self.stream.sees(";"):
-            steps.append(Return(self.outputs(), place))
+            steps += [*closing(self.targets), Return(self.outputs(), place)]
         elif self.signature.returns is None:
             steps.append(Return((self.expression(self.rest()),), place))
         else:
             self.assign(RESULT, self.rest(), steps, place)
+            steps += closing(self.targets)
             steps.append(Return((Parameter(RESULT, place),), place))
 
     def label(self) -> str | None:
@@ -241,6 +245,9 @@ class Block(Control):
             stream.expect("FOR")
             query = self.query(self.rest())
             self.cursors.append(Cursor(self.cursor_names.declare(names[0]), query))
+            if self.blocks:
+                # The end of the block has closed it, whichever way it was left.
+                steps.append(CloseCursor(self.cursors[-1].name, if_open=True))
         else:
             self.local(names, steps)
         self.finish()
@@ -263,8 +270,10 @@ class Block(Control):
             elif stream.accept("REFCURSOR"):
                 self.cursor_names.declare(name)
             else:
-                stream.accept("CONSTANT")
+                constant = stream.accept("CONSTANT")
                 self.local([name], steps)
+                if constant:
+                    self.constants.add(self.names.variable(name))
             stream.expect(";")
 
     def local(self, names: list[str], steps: list[Step]) -> None:
@@ -316,6 +325,8 @@ class Block(Control):
             conditions = "NOT" if stream.next().value == "02000" else "SQLSTATE"
         if stream.sees(","):
             raise stream.refuse("a handler of several conditions", "use one handler a condition")
+        if conditions == "SQLEXCEPTION" and self.blocks:
+            raise stream.refuse("a handler for errors of an inner block", "an error ends the transaction; leave it out")
         steps: list[Step] = []
         self.step(steps)
         if conditions == "NOT" and goes_on:
@@ -349,6 +360,8 @@ class Block(Control):
         stream.expect("=|:=")
         if not stream.accept("ROW_COUNT"):
             raise stream.refuse("diagnostics other than ROW_COUNT")
+        if stream.sees(","):
+            raise stream.refuse("several diagnostics at once", "ask for one")
         self.count(variable, steps)
 
     def call(self, word: str, steps: list[Step], place: Place) -> None:
@@ -406,6 +419,8 @@ class Block(Control):
         while not stream.ended and not stream.sees(";"):
             token = stream.next()
             state = stream.tokens[stream.at - 2].word("SQLSTATE", "VALUE")
+            if word == "SIGNAL" and state and token.value[:2] in {"00", "01", "02"}:
+                raise stream.refuse("SIGNAL of a warning", "use a SQLSTATE that is an error: '45000'")
             if token.kind is Kind.STRING and reason is None and not state:
                 reason = token
         steps.append(Abort(Literal(reason.value, place) if reason else None, place))

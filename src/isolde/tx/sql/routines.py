@@ -131,6 +131,8 @@ def _dollar_body(stream: Stream) -> Text:
             raise stream.refuse("a function that returns rows, and a trigger", "return values")
         if stream.sees("BEGIN", "ATOMIC"):
             raise stream.refuse("BEGIN ATOMIC", "write the body in $$, in plpgsql")
+        if stream.sees("STRICT") or stream.sees("RETURNS", "NULL"):
+            raise stream.refuse("a function that is not called for a null", "test for the null in its body")
         token = stream.next()
         if token.kind in {Kind.DOLLAR, Kind.STRING}:
             body = token
@@ -164,7 +166,7 @@ _CHARACTERISTICS = {
 _AFTER_TYPE = {
     *_CHARACTERISTICS,
     *("AS", "BEGIN", "RETURN", "DEFINER", "COMMENT", "CHARSET", "CHARACTER", "COLLATE"),
-    *("IMMUTABLE", "STABLE", "VOLATILE", "STRICT", "CALLED", "PARALLEL", "COST", "WINDOW", "LEAKPROOF"),
+    *("RETURNS", "IMMUTABLE", "STABLE", "VOLATILE", "STRICT", "CALLED", "PARALLEL", "COST", "WINDOW", "LEAKPROOF"),
 }
 _OPENERS = {"IF", "CASE", "LOOP", "WHILE", "REPEAT", "FOR", "BEGIN"}
 
