@@ -6,7 +6,7 @@ import pytest
 
 from isolde.errors import MalformedProgram, OutsideFragment
 from isolde.tx.dialects import Dialect
-from isolde.tx.expressions import Literal, Name, Parameter
+from isolde.tx.expressions import Parameter
 from isolde.tx.place import Place
 from isolde.tx.procedures import (
     Abort,
@@ -30,6 +30,7 @@ from isolde.tx.procedures import (
     While,
 )
 from isolde.tx.render import render
+from isolde.tx.schema import INTEGER
 from isolde.tx.sql import program
 from isolde.tx.statements import Statement
 
@@ -185,8 +186,8 @@ BODIES = [
         [
             "open c",
             "l: while TRUE",
-            "  fetch c -> y ? found",
-            "  if NOT :found",
+            "  fetch c -> y ? found__",
+            "  if NOT :found__",
             "    done := TRUE",
             "  if :done",
             "    leave l",
@@ -219,7 +220,14 @@ REFUSED = [
     (PG, "EXECUTE 'SELECT 1';", "run time"),
     (PG, "RETURN QUERY SELECT 1;", "RETURN QUERY"),
     (PG, "FOREACH i IN ARRAY a LOOP NULL; END LOOP;", "FOREACH"),
-    (PG, "FOR i IN REVERSE 3..1 LOOP NULL; END LOOP;", "reverse"),
+    (PG, "FOR r IN REVERSE SELECT id FROM t LOOP NULL; END LOOP;", "reverse"),
+    (PG, "r.b := 1;", "part of a variable"),
+    (PG, "UPDATE t SET b = 1; GET DIAGNOSTICS x = ROW_COUNT, x = ROW_COUNT;", "several diagnostics"),
+    (PG, "CALL p(x => 1);", "by its name"),
+    (MY, "SET x.b = 1;", "part of a variable"),
+    (MY, "SIGNAL SQLSTATE '01000';", "warning"),
+    (MY, "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION ROLLBACK; DELETE FROM t; END;", "inner block"),
+    (PG, "OPEN c FOR SELECT id FROM t; OPEN c FOR SELECT b FROM t;", "two queries"),
     (PG, "DELETE FROM t; COMMIT; DELETE FROM t;", "after COMMIT"),
     (PG, "SAVEPOINT s;", "SAVEPOINT"),
     (PG, "GET DIAGNOSTICS x = ROW_COUNT;", "ROW_COUNT"),
@@ -329,12 +337,33 @@ def test_an_array_as_a_parameter_is_refused_where_it_stands() -> None:
     assert refusal.value.place.startswith("sql:4:")
 
 
-def test_variables_of_mysql_hide_columns_and_those_of_postgresql_do_not() -> None:
-    text = "CREATE PROCEDURE p(b INT) {} UPDATE t SET b = b; {}"
-    mysql = program(TABLE + text.format("BEGIN", "END"), MY)
-    postgresql = program(TABLE + text.format("AS $$ BEGIN", "END $$ LANGUAGE plpgsql"), PG)
+def test_variables_of_mysql_hide_columns() -> None:
+    mysql = program(f"{TABLE}CREATE PROCEDURE p(b INT) BEGIN UPDATE t SET b = b; END", MY)
     assert _assigned(mysql) == Parameter("b")
-    assert _assigned(postgresql) == Name("b")
+
+
+AMBIGUOUS = [
+    ("UPDATE t SET b = b;", True),
+    ("UPDATE t SET b = p.b;", False),
+    ("INSERT INTO t VALUES (1, b);", False),
+    ("INSERT INTO t VALUES (1, (SELECT MAX(b) FROM t));", True),
+    ("INSERT INTO t VALUES (1, b) ON CONFLICT (id) DO UPDATE SET b = b + 1;", True),
+    ("DELETE FROM t WHERE t.b = 1 RETURNING b INTO b;", True),
+    ("PERFORM 1 FROM (SELECT id AS b FROM t) AS s WHERE b = 1;", True),
+    ("PERFORM 1 FROM (SELECT * FROM t) AS s WHERE b = 1;", True),
+    ("PERFORM 1 FROM (SELECT id FROM t) AS s WHERE b = 1;", False),
+]
+
+
+@pytest.mark.parametrize(("text", "refused"), AMBIGUOUS)
+def test_a_name_that_is_a_variable_and_a_column_is_ambiguous_in_postgresql(text: str, refused: bool) -> None:
+    whole = "{}CREATE PROCEDURE p(b INT) AS $$ {} BEGIN {} END $$ LANGUAGE plpgsql;"
+    if refused:
+        with pytest.raises(OutsideFragment, match="'b', which is a variable and a column"):
+            program(whole.format(TABLE, "", text), PG)
+    else:
+        assert program(whole.format(TABLE, "", text), PG).procedures
+    assert program(whole.format(TABLE, "#variable_conflict use_column", text), PG).procedures
 
 
 def _assigned(found: Program) -> object:
@@ -349,12 +378,22 @@ def test_a_function_returns_and_has_defaults() -> None:
     CREATE FUNCTION g(x INT) RETURNS INT AS $$ BEGIN RETURN x; END $$ LANGUAGE plpgsql;"""
     f, g = program(text, PG).procedures
     assert repr(f.parameters[1].default).startswith("Literal(value=Decimal('1.5')")
-    assert outline(f.body) == ["call g(x) -> z", "return z + 1"]
-    assert outline(g.body) == ["return x"]
-    assert f.locals[0].type is None
-    assert Literal(True) == Literal(True)
+    assert outline(f.body) == ["call g(x) -> z", "result__ := z + 1", "return :result__"]
+    assert outline(g.body) == ["result__ := x", "return :result__"]
+    assert [local.type for local in f.locals] == [INTEGER, INTEGER]
 
 
 def test_names_are_unique() -> None:
     with pytest.raises(MalformedProgram, match="twice"):
         program("-- @txn a\nDELETE FROM t;\n-- @txn a\nDELETE FROM t;", PG)
+
+
+@pytest.mark.parametrize("how", ["STRICT", "RETURNS NULL ON NULL INPUT"])
+def test_a_function_that_is_not_called_for_a_null_is_refused(how: str) -> None:
+    with pytest.raises(OutsideFragment, match="not called for a null"):
+        program(f"CREATE FUNCTION f(x INT) RETURNS INT {how} AS $$ BEGIN RETURN 1; END $$ LANGUAGE plpgsql;", PG)
+
+
+def test_a_constant_is_not_assigned_to() -> None:
+    with pytest.raises(MalformedProgram, match="constant 'n'"):
+        body("n := 2;", PG, "DECLARE n CONSTANT INT := 1;")

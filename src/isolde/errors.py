@@ -79,7 +79,8 @@ class ExecutionError(IsoldeError):
     """A statement of a program cannot be executed as it stands: a key is taken, a number too large, a divisor zero.
 
     ``kind`` is one word for programs: ``unique``, ``not-null``, ``foreign-key``, ``check``, ``division-by-zero``,
-    ``out-of-range``, ``conversion``, ``cardinality``, ``name``, ``type``; ``aborted`` for a statement after a failed one.
+    ``out-of-range``, ``conversion``, ``cardinality``, ``cursor``, ``name``, ``type``; ``aborted`` for a statement after a failed
+    one.
     """
 
     kind: str

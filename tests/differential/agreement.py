@@ -6,9 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from isolde.errors import ExecutionError, OutsideFragment
+from isolde.errors import ExecutionError, MalformedProgram, OutsideFragment
 from isolde.semantics.concrete import Store
 from isolde.tx import queries as qu
+from isolde.tx import sql
 from isolde.tx import statements as st
 from isolde.tx.dialects import Dialect
 
@@ -43,6 +44,10 @@ class Tally:
     left_open: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     bugs: Counter[str] = field(default_factory=Counter)
+    unread: Counter[str] = field(default_factory=Counter)
+    """Texts that the front end refuses, by what it names."""
+    endings: Counter[str] = field(default_factory=Counter)
+    """How stored procedures ended that ended alike."""
     differences: list[str] = field(default_factory=list)
 
 
@@ -78,6 +83,15 @@ def run_case(seed: int, real: Real, count: int, tally: Tally, stop_at_first: boo
         tally.differences.append(f"seed {seed}: {tables}")
 
 
+def read_back(written: str, dialect: Dialect, meant: st.Statement, tally: Tally) -> st.Statement:
+    """What the front end reads in a text; what was ``meant``, where it refuses the text."""
+    try:
+        return sql.statement(written, dialect)
+    except OutsideFragment as refusal:
+        tally.unread[refusal.what.split("'")[0][:60]] += 1
+        return meant
+
+
 def compare(statement: st.Statement, store: Store, real: Real, text: Text, tally: Tally) -> str | None:
     bug = known_bug(statement, store.schema) if real.dialect is Dialect.MYSQL else None
     if bug is not None and not isinstance(statement, qu.Select):
@@ -92,6 +106,12 @@ def compare(statement: st.Statement, store: Store, real: Real, text: Text, tally
 
 
 def _compare(statement: st.Statement, store: Store, real: Real, text: Text, tally: Tally) -> str | None:
+    """The database gets a text, the store what the front end reads in the same text."""
+    written = text.statement(statement)
+    try:
+        statement = read_back(written, real.dialect, statement, tally)
+    except MalformedProgram as error:
+        return f"the front end cannot read it: {error}"
     before = store.copy()
     transaction = store.transaction()
     expected: Any
@@ -106,7 +126,7 @@ def _compare(statement: st.Statement, store: Store, real: Real, text: Text, tall
     except ExecutionError as error:
         ours = error
     try:
-        expected = real.execute(text.statement(statement))
+        expected = real.execute(written)
     except Failed as failure:
         expected = failure
     if isinstance(ours, ExecutionError):

@@ -35,6 +35,7 @@ PG_KINDS = {
     "22003": "out-of-range", "22001": "out-of-range", "22011": "out-of-range", "2201W": "out-of-range", "2201X": "out-of-range",
     "22P02": "conversion", "22007": "conversion", "22008": "conversion", "22025": "conversion", "21000": "cardinality",
     "42703": "name", "42P01": "name", "42702": "name", "42P10": "name", "42712": "name", "42701": "name",
+    "42P03": "cursor",
 }  # fmt: skip
 MY_KINDS = {
     1062: "unique", 1048: "not-null", 1364: "not-null", 1451: "foreign-key", 1452: "foreign-key", 4025: "check",
@@ -50,7 +51,7 @@ class PostgreSQL:
         import psycopg
 
         self.connection: Any = psycopg.connect(url, prepare_threshold=None, autocommit=True)
-        self.execute(f"CREATE SCHEMA isolde_{os.getpid()}")
+        self.execute(f"CREATE SCHEMA IF NOT EXISTS isolde_{os.getpid()}")
         self.execute(f"SET search_path TO isolde_{os.getpid()}")
         self.connection.autocommit = False
 

@@ -34,18 +34,29 @@ class Procedures(Generator):
         super().__init__(seed, dialect)
         self.wild = 0.0
         self.labels = 0
+        self.calls = True
 
     def local(self, name: str) -> pr.Local:
         return pr.Local(name, None if self.dialect is Dialect.SQLITE else sc.BIGINT)
 
-    def procedure(self) -> pr.Procedure:
+    def procedures(self) -> tuple[pr.Procedure, pr.Procedure]:
+        """A procedure, and a smaller one that it may call."""
+        self.calls = False
+        called = self.procedure("q", 2, 3)
+        self.calls = True
+        # One that ends without a RETURN gives nulls.
+        if self.chance(0.3):
+            called = replace(called, body=called.body[:-1])
+        return self.procedure("p", 3, 4), called
+
+    def procedure(self, name: str, depth: int, count: int) -> pr.Procedure:
         cursor = pr.Cursor("c", self.rows_query())
-        body = (*self.steps(3, 4, []), pr.Return((ex.Name("v1"), ex.Name("v2"))))
+        body = (*self.steps(depth, count, []), pr.Return((ex.Name("v1"), ex.Name("v2"))))
         defaults = tuple(
             replace(self.local(name), default=ex.Literal(place)) for place, name in enumerate(("v1", "v2", "v3"))
         )
         found = pr.Local("found", None if self.dialect is Dialect.SQLITE else sc.BOOLEAN)
-        return pr.Procedure("p", (self.local("p1"), self.local("p2")), body, (*defaults, found), (cursor,))
+        return pr.Procedure(name, (self.local("p1"), self.local("p2")), body, (*defaults, found), (cursor,))
 
     def names(self, rows: tuple[str, ...] = ()) -> Scope:
         del rows
@@ -57,6 +68,16 @@ class Procedures(Generator):
             return self.leaf(INT, scope)
         operator = self.random.choice((Binary.ADD, Binary.SUBTRACT, Binary.ADD, Binary.MULTIPLY))
         return ex.BinaryOperation(operator, self.whole(scope, depth - 1), self.whole(scope, depth - 1))
+
+    def subquery(self, kind: str, scope: Scope, negated: bool) -> ex.Expression:
+        return super().subquery(kind, self.seen(scope), negated)
+
+    def scalar(self, kind: str, scope: Scope) -> ex.Expression:
+        return super().scalar(kind, self.seen(scope))
+
+    def seen(self, scope: Scope) -> Scope:
+        """Without what PostgreSQL hides inside of a subquery: a wrong name is an error there only when it is reached."""
+        return Scope(tuple(column for column in scope.columns if not (self.pg and column[0] == "q")), scope.variables)
 
     def rows_query(self) -> qu.Select:
         scope = self.scope(("x", "t1"))
@@ -95,8 +116,11 @@ class Procedures(Generator):
             return self.block(depth, loops, scope)
         if roll < 0.6:
             return pr.Assign(target, self.whole(scope, 2))
-        if roll < 0.75:
+        if roll < 0.72:
             return self.fetch(target)
+        if self.calls and roll < 0.77:
+            into = self.random.choice(((), ("v1",), ("v2", "v3")))
+            return pr.CallProcedure("q", (self.whole(scope), self.whole(scope)), into)
         if roll < 0.92:
             count = target if self.chance(0.4) else None
             return pr.Run(self.change(), count)
@@ -129,14 +153,16 @@ class Procedures(Generator):
             return pr.If(branches, self.steps(depth - 1, 2, loops) if self.chance(0.5) else ())
         self.labels += 1
         label = f"l{self.labels}"
+        row, rows = f"r{self.labels}", f"h{self.labels}"
         body = self.steps(depth - 1, 3, [*loops, label])
+        if roll < 0.52:
+            take = pr.Assign("v3", ex.Name("k", row))
+            return pr.ForEach((row,), self.rows_query(), (take, *body), label)
         if roll < 0.6:
-            return pr.ForEach(
-                (f"r{self.labels}",),
-                self.rows_query(),
-                (pr.Assign("v3", ex.Name("k", f"r{self.labels}")), *body),
-                label,
-            )
+            # Rows are those of the moment at which they were fetched, whatever is changed before they are looked at.
+            take = pr.Assign("v3", ex.Name("r", row))
+            each = pr.ForEach((row,), rows, (take, *body), label)
+            return self.together(pr.FetchAll(self.rows_query(), rows), pr.Run(self.change()), each, each)
         if roll < 0.75:
             return pr.ForRange(f"i{self.labels}", ex.Literal(1), ex.Literal(self.random.choice((0, 2, 3))), body, label)
         if roll < 0.9 or depth < 3:
@@ -154,7 +180,11 @@ class Procedures(Generator):
         fetch = pr.FetchCursor("c", ("v1", "v2"), "found")
         done = pr.If(((ex.Is(ex.Name("found"), ex.Truth.TRUE, True), (pr.Leave(label),)),))
         loop = pr.While(ex.Literal(True), (fetch, done, *body), label)
-        return pr.If(((ex.Literal(True), (pr.OpenCursor("c"), loop, pr.CloseCursor("c"))),))
+        return self.together(pr.OpenCursor("c"), loop, pr.CloseCursor("c"))
+
+    @staticmethod
+    def together(*steps: pr.Step) -> pr.Step:
+        return pr.If(((ex.Literal(True), steps),))
 
 
 class Diverged(Exception):
@@ -172,11 +202,12 @@ class Ended(Exception):
 
 
 class Interpreter:
-    """Runs one procedure on a real database."""
+    """Runs one procedure of a program on a real database."""
 
-    def __init__(self, real: Real, procedure: pr.Procedure) -> None:
-        self.real, self.procedure, self.text = real, procedure, Text(real.dialect)
+    def __init__(self, real: Real, program: pr.Program, procedure: pr.Procedure) -> None:
+        self.real, self.program, self.procedure, self.text = real, program, procedure, Text(real.dialect)
         self.variables: dict[str, Any] = {}
+        self.held: dict[str, list[tuple[Any, ...]]] = {}
         self.cursors: dict[str, Any] = {}
         self.booleans = {"found"}
 
@@ -247,8 +278,7 @@ class Interpreter:
                 else:
                     self.steps(step.otherwise)
             case pr.ForEach():
-                assert not isinstance(step.rows, str)
-                for row in self.query(step.rows):
+                for row in self.held[step.rows] if isinstance(step.rows, str) else self.query(step.rows):
                     self.variables[step.variables[0]] = dict(zip(("k", "r"), row, strict=True))
                     if self.round(step.body, step.label):
                         break
@@ -268,7 +298,7 @@ class Interpreter:
             case pr.FetchCursor():
                 found: Any = next(self.cursors[step.name], None)
                 self.variables[step.found] = found is not None
-                if found is not None:
+                if found is not None or self.real.dialect is Dialect.POSTGRESQL:
                     self.spread(step.into, found)
             case pr.CloseCursor():
                 self.cursors.pop(step.name)
@@ -279,10 +309,22 @@ class Interpreter:
             case pr.Assert():
                 if not self.holds(step.condition):
                     raise Ended(Ending.ASSERTION_FAILED)
-            case pr.FetchAll() | pr.CallProcedure():
-                raise AssertionError("the generator makes none")
+            case pr.FetchAll():
+                self.held[step.into] = self.query(step.statement)
+            case pr.CallProcedure():
+                self.call(step)
             case _:
                 assert_never(step)
+
+    def call(self, step: pr.CallProcedure) -> None:
+        called = self.program.procedure(step.procedure)
+        assert called is not None
+        arguments = tuple(self.value(argument) for argument in step.arguments)
+        ending, values = Interpreter(self.real, self.program, called).run(arguments)
+        if ending is not Ending.RETURNED:
+            raise Ended(ending)
+        for place, variable in enumerate(step.into):
+            self.variables[variable] = values[place] if place < len(values) else None
 
     def round(self, body: tuple[pr.Step, ...], label: str | None) -> bool:
         """One round of a loop; whether it is over."""
@@ -314,23 +356,22 @@ def run_procedures(seed: int, real: Real, count: int, tally: Tally) -> None:
             tally.differences.append(f"seed {seed}: {text.statement(insert)}\n    {difference}")
             return
     for _ in range(count):
-        procedure = generator.procedure()
+        program = pr.Program(generator.schema, generator.procedures())
         arguments = (generator.random.randrange(10), generator.random.choice((None, 1, 5)))
         try:
-            difference = compare_procedure(procedure, arguments, store, real, tally)
+            difference = compare_procedure(program, arguments, store, real, tally)
         except Diverged:
             return
         if difference is None:
             difference = state_difference(store, real) or None
         if difference is not None:
-            tally.differences.append(f"seed {seed}: {procedure} {arguments}\n    {difference}")
+            tally.differences.append(f"seed {seed}: {program.procedures} {arguments}\n    {difference}")
             return
 
 
 def compare_procedure(
-    procedure: pr.Procedure, arguments: tuple[Any, ...], store: Store, real: Real, tally: Tally
+    program: pr.Program, arguments: tuple[Any, ...], store: Store, real: Real, tally: Tally
 ) -> str | None:
-    program = pr.Program(store.schema, (procedure,))
     before = store.copy()
     ours: Any
     try:
@@ -344,7 +385,7 @@ def compare_procedure(
         ours = error
     expected: Any
     try:
-        ending, values = Interpreter(real, procedure).run(arguments)
+        ending, values = Interpreter(real, program, program.procedures[0]).run(arguments)
         expected = (ending, tuple(shown(value) for value in values))
         real.end(keep=ending is Ending.RETURNED)
     except Failed as failure:

@@ -26,7 +26,8 @@ class Fetch:
 
     One variable and several columns, or ``row``: the variable is a row, whose columns are ``variable.column``; without a row it
     is null. ``required`` aborts the transaction where there is no row. ``found`` names the variable that gets whether there
-    was one. ``keep``: without a row the variables stay as they are (MySQL's ``SELECT … INTO``).
+    was one. ``keep``: without a row the variables stay as they are (MySQL's ``SELECT … INTO``). ``single``: a second row is an
+    error.
     """
 
     statement: Statement
@@ -36,6 +37,7 @@ class Fetch:
     found: str | None = None
     row: bool = False
     keep: bool = False
+    single: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +118,14 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A cursor and its query; the query is run when it is opened."""
+    """A cursor and its query; the query is run when it is opened.
+
+    ``private``: another procedure's cursor of this name is another one, also in PostgreSQL (a REFCURSOR).
+    """
 
     name: str
     query: Select
+    private: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +136,10 @@ class OpenCursor:
 
 @dataclass(frozen=True, slots=True)
 class FetchCursor:
-    """The next row into variables; ``found`` gets whether there was one."""
+    """The next row into variables; ``found`` gets whether there was one.
+
+    Without a row the variables are null in PostgreSQL, and stay as they are elsewhere.
+    """
 
     name: str
     into: tuple[str, ...]
@@ -140,8 +149,11 @@ class FetchCursor:
 
 @dataclass(frozen=True, slots=True)
 class CloseCursor:
+    """``if_open``: nothing is wrong with one that is closed already."""
+
     name: str
     place: Place | None = field(default=None, compare=False)
+    if_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,11 @@ from typing import assert_never
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete.changes import compile_delete, compile_insert, compile_update
 from isolde.semantics.concrete.compiler import Compiler, Writer
+from isolde.semantics.concrete.cursors import closed, is_open, one_at_most, open_cursor, open_private
 from isolde.semantics.concrete.expressions import Frame
 from isolde.semantics.concrete.folding import planning_failure
 from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal
+from isolde.semantics.concrete.results import declared_result
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.static import BIGINT, BOOLEAN, NULL, TEXT, Code, Sort, Static, row_of, rows_of
 from isolde.tx.dialects import Dialect
@@ -128,6 +130,7 @@ class ProcedureCompiler:
             )
         parameters = [f"v_{local.name}" for local in self.procedure.parameters]
         start = [f"    v_{variable} = None" for variable in self.variables if f"v_{variable}" not in parameters]
+        start += [f"    c_{cursor} = None" for cursor in self.cursors]
         for local, type_ in zip(self.procedure.parameters, self.given, strict=True):
             if local.type is not None:
                 converted = self.compiler.rules.stored(Code(f"v_{local.name}", type_), Column(local.name, local.type))
@@ -140,7 +143,9 @@ class ProcedureCompiler:
         writer = Writer()
         for local in self.procedure.locals:
             if local.default is not None:
-                writer.line(f"v_{local.name} = {self._assign(local.name, frame.compile(local.default))}")
+                writer.line(
+                    f"v_{local.name} = {self._assign(local.name, self._value(local.name, local.default, frame))}"
+                )
         self.steps(self.procedure.body, frame, writer, [])
         return writer
 
@@ -149,6 +154,8 @@ class ProcedureCompiler:
     def _type_returned(self, step: CallProcedure, place: int, types: Sequence[Static]) -> Static:
         """What a procedure returns for arguments of these types, found by compiling it aside."""
         procedure = self.program.procedure(step.procedure)
+        if procedure is not None and (declared := declared_result(procedure, place)) is not None:
+            return self.compiler.rules.column(declared)
         if procedure is None or procedure.name in self.inside:
             raise outside(
                 f"what {step.procedure} returns to itself, whose type is not declared,", "declare the variable"
@@ -158,11 +165,21 @@ class ProcedureCompiler:
         called.compile("called")
         return called.variables.get(_returned(place), NULL)
 
+    def _value(self, variable: str, value: Expression, frame: Frame) -> Code:
+        """What a variable is assigned. MySQL is as strict about it as about a change of a column."""
+        self.compiler.rules.changing = variable in self.declared
+        try:
+            return frame.compile(value)
+        finally:
+            self.compiler.rules.changing = False
+
     def _assign(self, variable: str, code: Code) -> str:
         """What the variable gets; its type grows if it must."""
         type_ = self.declared.get(variable)
         if type_ is not None:
-            return self.compiler.rules.stored(code, Column(variable, type_))
+            return self._converted(code, Column(variable, type_))
+        if code.type.sort is Sort.NULL:
+            return "None"
         code = self.compiler.rules.value(code)
         self._grow(variable, code.type)
         text = self.compiler.rules.output(code)
@@ -171,6 +188,19 @@ class ProcedureCompiler:
             converted, _ = self.compiler.rules.common([Code(text, code.type), Code("None", wanted)], "assignment")
             return converted[0].text
         return text
+
+    def _converted(self, code: Code, column: Column) -> str:
+        if self.compiler.dialect is not Dialect.POSTGRESQL:
+            return self.compiler.rules.stored(code, column)
+        try:
+            return self.compiler.rules.stored(code, column)
+        except ExecutionError as error:
+            # What may not be assigned to a column may be to a variable, through its text.
+            if error.kind != "type" or code.type.sort in (Sort.ROW, Sort.ROWS):
+                raise
+            if code.type.sort is not Sort.TEXT:
+                raise outside(f"a {code.type.sort.value} in a variable of another type", "cast it") from None
+            return self.compiler.rules.stored(self.compiler.rules.cast(code, column.type), column)
 
     def _grow(self, variable: str, type_: Static) -> None:
         known = self.variables.get(variable)
@@ -220,15 +250,16 @@ class ProcedureCompiler:
                 rows, count, _ = compile_statement(self.compiler, step.statement, frame)
                 writer.line(f"rows = {rows}")
                 if step.count is not None:
-                    if self.declared.get(step.count) is None:
-                        self._grow(step.count, self._integer())
-                    writer.line(f"v_{step.count} = {count or 'rows[0]'}")
+                    number = Code(f"({count or 'rows[0]'})", self._integer(), solid=True)
+                    writer.line(f"v_{step.count} = {self._assign(step.count, number)}")
             case Fetch():
                 columns = self._rows(step.statement, frame, writer)
                 if step.required:
                     writer.open("if not rows:")
                     writer.line(f"raise {self.compiler.namespace.ref(AbortSignal)}('no row')")
                     writer.indent -= 1
+                if step.single:
+                    writer.line(f"{self.compiler.namespace.ref(one_at_most)}(rows)")
                 writer.line("row = rows[0] if rows else None")
                 if step.found is not None:
                     told = self._assign(step.found, Code("(row is not None)", BOOLEAN, solid=True))
@@ -242,7 +273,8 @@ class ProcedureCompiler:
                 self._grow(step.into, rows_of(columns))
                 writer.line(f"v_{step.into} = rows")
             case Assign():
-                writer.line(f"v_{step.variable} = {self._assign(step.variable, frame.compile(step.value))}")
+                value = self._value(step.variable, step.value, frame)
+                writer.line(f"v_{step.variable} = {self._assign(step.variable, value)}")
             case If():
                 self._if(step, frame, writer, loops)
             case ForEach() | ForRange() | While():
@@ -252,12 +284,16 @@ class ProcedureCompiler:
             case OpenCursor():
                 cursor = self._cursor(step.name)
                 rows, _, _ = compile_statement(self.compiler, cursor.query, frame)
-                writer.line(f"c_{step.name} = iter({rows})")
+                opened = self.compiler.namespace.ref(open_cursor if not cursor.private else open_private)
+                writer.line(f"c_{step.name} = {opened}(S, {step.name!r}, c_{step.name}, {rows})")
             case FetchCursor():
                 self._fetch_cursor(step, frame, writer)
             case CloseCursor():
                 self._cursor(step.name)
-                writer.line(f"c_{step.name} = None")
+                if step.if_open:
+                    writer.open(f"if c_{step.name} is not None:")
+                writer.line(f"c_{step.name} = {self.compiler.namespace.ref(closed)}(S, {step.name!r}, c_{step.name})")
+                writer.indent -= step.if_open
             case CallProcedure():
                 self._call(step, frame, writer)
             case Return():
@@ -296,11 +332,13 @@ class ProcedureCompiler:
             self._grow(into[0], row_of(columns))
             writer.line(f"v_{into[0]} = {row}")
             return
-        if len(into) == 1 and len(columns) != 1:
+        if len(into) == 1 and len(columns) != 1 and into[0] not in self.declared:
             self._grow(into[0], row_of(columns))
             writer.line(f"v_{into[0]} = (None,) * {len(columns)} if {row} is None else {row}")
             return
         if len(into) != len(columns):
+            if self.compiler.dialect is Dialect.POSTGRESQL:
+                raise outside(f"{len(columns)} columns into {len(into)} variables", "name as many")
             raise ExecutionError("type", f"{len(columns)} columns into {len(into)} variables")
         for place, (variable, (_, type_)) in enumerate(zip(into, columns, strict=True)):
             value = self._assign(variable, Code(f"(None if {row} is None else {row}[{place}])", type_))
@@ -334,8 +372,8 @@ class ProcedureCompiler:
                 writer.line("S.step()")
                 self._spread(step.variables, columns, row, frame, writer, step.row)
             case ForRange():
-                first = self._whole(frame, step.first)
-                last = self._whole(frame, step.last)
+                first = self._whole(frame, step.variable, step.first)
+                last = self._whole(frame, step.variable, step.last)
                 if step.variable not in self.declared:
                     self._grow(step.variable, self._integer())
                 writer.open(f"for v_{step.variable} in {self.compiler.namespace.ref(span)}({first}, {last}):")
@@ -355,8 +393,10 @@ class ProcedureCompiler:
             writer.line("continue")
             writer.indent -= 1
 
-    def _whole(self, frame: Frame, expression: object) -> str:
-        code = self.compiler.rules.value(frame.compile(expression))  # type: ignore[arg-type]
+    def _whole(self, frame: Frame, variable: str, expression: Expression) -> str:
+        if variable in self.declared:
+            return self._assign(variable, self._value(variable, expression, frame))
+        code = self.compiler.rules.value(frame.compile(expression))
         if code.type.sort not in (Sort.INTEGER, Sort.ANY, Sort.NULL):
             raise ExecutionError("type", "the bounds of a loop are integers")
         return code.text
@@ -390,12 +430,14 @@ class ProcedureCompiler:
     def _fetch_cursor(self, step: FetchCursor, frame: Frame, writer: Writer) -> None:
         cursor = self._cursor(step.name)
         _, _, columns = compile_statement(self.compiler, cursor.query, frame)
-        writer.line(f"row = next(c_{step.name}, None)")
+        writer.line(f"row = next({self.compiler.namespace.ref(is_open)}({step.name!r}, c_{step.name}), None)")
         found = self._assign(step.found, Code("(row is not None)", BOOLEAN, solid=True))
         writer.line(f"v_{step.found} = {found}")
-        writer.open("if row is not None:")
+        nulls = self.compiler.dialect is Dialect.POSTGRESQL
+        if not nulls:
+            writer.open("if row is not None:")
         self._spread(step.into, columns, "row", frame, writer)
-        writer.indent -= 1
+        writer.indent -= not nulls
 
     def _call(self, step: CallProcedure, frame: Frame, writer: Writer) -> None:
         procedure = self.program.procedure(step.procedure)
@@ -411,9 +453,9 @@ class ProcedureCompiler:
             f"rows = S.called({self.compiler.namespace.ref(self.program)}, {name}, ({arguments}{',' if codes else ''}))"
         )
         for place, variable in enumerate(step.into):
-            writer.line(f"v_{variable} = rows[{place}] if len(rows) > {place} else None")
-            if variable not in self.declared:
-                self._grow(variable, self._type_returned(step, place, [code.type for code in codes]))
+            type_ = self._type_returned(step, place, [code.type for code in codes])
+            given = Code(f"(rows[{place}] if len(rows) > {place} else None)", type_)
+            writer.line(f"v_{variable} = {self._assign(variable, given)}")
 
 
 def failure(compiler: Compiler, error: ExecutionError) -> str:

@@ -87,6 +87,7 @@ class Store:
         self.undo: Undo = []
         self.steps_max = steps_max
         self.steps_left = steps_max
+        self.portals: set[str] = set()
         self._clock = clock
         self._now: datetime | None = None
         self._open = False
@@ -116,6 +117,7 @@ class Store:
         self.undo.clear()
         self._now = None
         self.steps_left = self.steps_max
+        self.portals = set()
         try:
             values = self.called(program, name, arguments)
         except AbortSignal as signal:

@@ -3,29 +3,53 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
+from isolde.errors import OutsideFragment
 from isolde.tx.dialects import Dialect
-from isolde.tx.expressions import Binary, BinaryOperation, Expression, Literal, Name, Parameter, Unary, UnaryOperation
+from isolde.tx.expressions import (
+    Binary,
+    BinaryOperation,
+    Case,
+    Expression,
+    Is,
+    Literal,
+    Name,
+    Parameter,
+    Truth,
+    Unary,
+    UnaryOperation,
+    When,
+)
 from isolde.tx.place import Place
 from isolde.tx.procedures import (
+    Abort,
     Assign,
     CallProcedure,
     Cursor,
     Fetch,
     If,
     Local,
+    Return,
     Run,
     Step,
 )
 from isolde.tx.queries import Select
+from isolde.tx.schema import BOOLEAN, Schema, Type
+from isolde.tx.sql.ambiguity import ambiguous
+from isolde.tx.sql.names import Names
 from isolde.tx.sql.statements import read_expression, read_statement
 from isolde.tx.sql.stream import Stream
 from isolde.tx.sql.text import Kind, Text, Token
 from isolde.tx.statements import Statement
 
+_Node = TypeVar("_Node")
+
 FOUND = "found"
 ROWS = "row_count__"
 """As long as ``ROW_COUNT()``, in whose place it is read."""
+RESULT = "result__"
+"""What a function returns, in the type that it is declared to have."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +61,20 @@ class Signature:
     outputs: tuple[str, ...]
     order: tuple[tuple[str, bool, bool], ...]
     """Name, whether it goes in, whether it comes out."""
+    returns: Type | None = None
+    """The type of a function; ``None`` for a procedure, and for a function whose values are its outputs."""
+
+
+@dataclass
+class Target:
+    """A loop, or a block with a label: where a jump may go to. ``counts``: a FOR, which sets FOUND when it is left."""
+
+    label: str | None
+    loop: bool
+    counts: bool = False
+    used: bool = False
+    cursor: str | None = None
+    """The one that a FOR goes through, which is open in its body."""
 
 
 @dataclass
@@ -48,10 +86,43 @@ class Embedded:
     signature: Signature
     locals: list[Local] = field(default_factory=list)
     cursors: list[Cursor] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)
+    targets: list[Target] = field(default_factory=list)
     outermost: str | None = None
     handler: tuple[Step, ...] | None = None
+    handled_in: int = -1
+    """The block that the handler is declared in, by how many are around it."""
     depth: int = 0
+    plain: bool = False
+    """Whether this is the plain form."""
+    columns_first: bool = False
+    """Whether PostgreSQL was told to take a name for a column that is a variable, too."""
+    blocks: int = 0
+    """How many blocks inside of the outermost one are around."""
+    schema: Schema = field(default_factory=Schema.of)
+    names: Names = field(default_factory=Names)
+    cursor_names: Names = field(default_factory=Names)
+    records: set[str] = field(default_factory=set)
+    """Variables that hold rows."""
+    required: set[str] = field(default_factory=set)
+    """Variables that may not be null."""
+    touched: set[str] = field(default_factory=set)
+    """Those of them that the step being read assigns to."""
+    constants: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if self.dialect is Dialect.POSTGRESQL:
+            self.names.scopes[0].label = self.signature.name
+        for name, _, _ in self.signature.order:
+            self.names.declare(name)
+        if self.mentions_found():
+            self.locals.append(Local(FOUND, BOOLEAN, Literal(False)))
+        if self.signature.returns is not None:
+            self.locals.append(Local(RESULT, self.signature.returns))
+
+    @property
+    def found(self) -> str:
+        """What a fetch tells: PostgreSQL's FOUND, elsewhere a variable that no text can name."""
+        return FOUND if self.dialect is Dialect.POSTGRESQL else "found__"
 
     @property
     def dialect(self) -> Dialect:
@@ -61,13 +132,22 @@ class Embedded:
     def variables(self) -> frozenset[str]:
         if self.dialect is not Dialect.MYSQL:
             return frozenset()
-        return frozenset(name for name, _, _ in self.signature.order) | {local.name for local in self.locals}
+        return self.names.visible
 
     def expression(self, text: Text) -> Expression:
-        return read_expression(self.counted(text), self.dialect, self.variables)
+        return self.resolved(read_expression(self.counted(text), self.dialect, self.variables))
 
     def statement(self, text: Text) -> Statement:
-        return read_statement(text, self.dialect, self.variables)
+        return self.resolved(read_statement(text, self.dialect, self.variables))
+
+    def resolved(self, node: _Node) -> _Node:
+        """The node with the variables that its names mean."""
+        if self.dialect is Dialect.POSTGRESQL and not self.plain and not self.columns_first:
+            found = ambiguous(node, self.names.visible, self.schema)
+            if found is not None:
+                what = f"the name '{found.name}', which is a variable and a column"
+                raise OutsideFragment(str(found.place), what, "write the table before the column")
+        return self.names.resolved(node, self.dialect)
 
     def query(self, text: Text) -> Select:
         query = self.statement(text)
@@ -95,13 +175,30 @@ class Embedded:
             if token.symbol("@"):
                 raise self.stream.refuse("a session variable", "declare a variable")
             self.stream.fail("a variable")
-        return token.value
+        variable = self.names.variable(token.value)
+        if self.stream.sees("."):
+            raise self.stream.refuse("a part of a variable as a target", "use a variable of its own")
+        if variable in self.constants:
+            raise self.stream.malformed(f"an assignment to the constant '{token.value}'", "a variable")
+        self.touched |= {variable} & self.required
+        return variable
+
+    def present(self, variables: set[str], place: Place) -> list[Step]:
+        """What a variable that may not be null does after it was assigned to."""
+        return [
+            If(
+                ((Is(Parameter(name, place), Truth.NULL), (Abort(Literal(f"{name} may not be null"), place),)),),
+                (),
+                place,
+            )
+            for name in sorted(variables)
+        ]
 
     def variable_list(self) -> tuple[str, ...]:
         names = [self.variable()]
         while self.stream.accept(","):
             names.append(self.variable())
-        if self.stream.sees(".") or self.stream.sees("["):
+        if self.stream.sees("["):
             raise self.stream.refuse("a part of a variable as a target", "use a variable of its own")
         return tuple(names)
 
@@ -113,6 +210,12 @@ class Embedded:
 
     def reference(self, name: str, place: Place | None = None) -> Expression:
         return Parameter(name, place) if name in self.variables else Name(name, None, place)
+
+    def end(self, place: Place) -> Step:
+        """What the end of the body does: a function has to return before."""
+        if self.signature.returns is not None:
+            return Abort(Literal("a function that ends without RETURN"), place)
+        return Return(self.outputs(), place)
 
     def assign(self, variable: str, text: Text, steps: list[Step], place: Place) -> None:
         if called := self.called(text):
@@ -135,7 +238,17 @@ class Embedded:
         return (first.value, parts) if stream.ended else None
 
     def function_call(self, name: str, parts: list[Text], into: tuple[str, ...], place: Place) -> CallProcedure:
-        return CallProcedure(name, tuple(self.expression(part) for part in parts), into, place)
+        for part in parts:
+            if any(
+                token.symbol("=") and token.end < len(part.content) and part.content[token.end] == ">"
+                for token in Stream(part, self.dialect).tokens
+            ):
+                raise part.refuse(0, "an argument by its name", "give all of them in order")
+        rest = self.signatures[name].inputs[len(parts) :]
+        given = [self.expression(part) for part in parts]
+        return CallProcedure(
+            name, (*given, *(local.default for local in rest if local.default is not None)), into, place
+        )
 
     def count(self, variable: str, steps: list[Step]) -> None:
         """The number of rows of the statement before."""
@@ -144,6 +257,12 @@ class Embedded:
             if variable != ROWS:
                 steps.append(Assign(variable, Name(ROWS, None, last.place), last.place))
             return
+        if isinstance(last, Fetch) and self.dialect is Dialect.POSTGRESQL and variable != ROWS:
+            found = last.found or self.names.hidden("fetched")
+            steps[-1] = replace(last, found=found)
+            one = Case(None, (When(Parameter(found, last.place), Literal(1)),), Literal(0))
+            steps.append(Assign(variable, one, last.place))
+            return
         if not isinstance(last, Run) or last.count not in {None, variable}:
             raise self.stream.refuse("ROW_COUNT of no statement right before it", "ask right after the change")
         steps[-1] = replace(last, count=variable)
@@ -151,8 +270,10 @@ class Embedded:
     def handled(self, steps: list[Step], place: Place) -> None:
         """What MySQL's NOT FOUND handler does after a fetch."""
         if self.handler is not None:
-            missing = UnaryOperation(Unary.NOT, Parameter(FOUND, place), place)
-            steps.append(If(((missing, self.handler),), (), place))
+            steps.append(If(((self.missing(place), self.handler),), (), place))
+
+    def missing(self, place: Place) -> Expression:
+        return UnaryOperation(Unary.NOT, Parameter(self.found, place), place)
 
     def sql(self, steps: list[Step], place: Place) -> None:
         """A statement of SQL, with the INTO of a procedure taken out of it."""
@@ -167,12 +288,20 @@ class Embedded:
         begin, end, variables, strict = into
         if called := self.called(blanked(text, begin - start, end - start)):
             steps.append(self.function_call(*called, variables, place))
+            self.found_one(steps, place)
             return
         statement = self.statement(blanked(text, begin - start, end - start))
-        asked = FOUND if self.handler is not None or self.mentions_found() else None
+        asked = self.found if self.handler is not None or self.mentions_found() else None
         keep = self.dialect is Dialect.MYSQL
-        steps.append(Fetch(statement, variables, strict, place, asked, keep=keep))
+        single = strict or keep or not isinstance(statement, Select)
+        row = len(variables) == 1 and variables[0] in self.records
+        steps.append(Fetch(statement, variables, strict, place, asked, row, keep, single))
         self.handled(steps, place)
+
+    def found_one(self, steps: list[Step], place: Place) -> None:
+        """A function that is called by a query gives one row."""
+        if self.mentions_found():
+            steps.append(Assign(FOUND, Literal(True, place), place))
 
     def mentions_found(self) -> bool:
         return self.dialect is Dialect.POSTGRESQL and any(token.word("FOUND") for token in self.stream.tokens)
@@ -190,8 +319,9 @@ class Embedded:
             inside = Stream(self.stream.text, self.dialect)
             inside.tokens, inside.at = tokens, index + 1
             strict = inside.accept("STRICT")
-            reader = replace(self, stream=inside)
-            variables = reader.variable_list()
+            around, self.stream = self.stream, inside
+            variables = self.variable_list()
+            self.stream = around
             return token.start, tokens[inside.at - 1].end, variables, strict
         return None
 
@@ -199,9 +329,6 @@ class Embedded:
         statement = self.statement(text)
         if not self.mentions_found():
             steps.append(Run(statement, None, place))
-            return
-        if isinstance(statement, Select) or statement.returning:
-            steps.append(Fetch(statement, ("row__",), False, place, FOUND))
             return
         steps.append(Run(statement, ROWS, place))
         more = BinaryOperation(Binary.GREATER, Name(ROWS, None, place), Literal(0, place), place)

@@ -11,19 +11,16 @@ variable becomes a ``Parameter``), PostgreSQL's ``FOUND`` and MySQL's ``NOT FOUN
 from __future__ import annotations
 
 from isolde.tx.dialects import Dialect
-from isolde.tx.expressions import Binary, BinaryOperation, Expression, Literal
+from isolde.tx.expressions import Expression, Literal, Parameter
 from isolde.tx.place import Place
 from isolde.tx.procedures import (
     Abort,
-    Again,
     Assert,
     Assign,
     CallProcedure,
     CloseCursor,
     Cursor,
     FetchCursor,
-    ForEach,
-    ForRange,
     If,
     Leave,
     Local,
@@ -33,13 +30,14 @@ from isolde.tx.procedures import (
     While,
 )
 from isolde.tx.schema import Type
-from isolde.tx.sql.embedded import FOUND, Embedded, Signature
+from isolde.tx.sql.control import Control, closing
+from isolde.tx.sql.embedded import RESULT, ROWS, Signature, Target
 from isolde.tx.sql.stream import Stream
 from isolde.tx.sql.text import Kind, Text, Token
 from isolde.tx.sql.types import read_column_type
 
 
-class Block(Embedded):
+class Block(Control):
     """The steps of one procedure being read."""
 
     def steps(self, *ends: str) -> tuple[Step, ...]:
@@ -50,7 +48,11 @@ class Block(Embedded):
             raise self.stream.refuse("so deeply nested blocks", "call another procedure")
         while not self.stream.ended and not any(self.stream.sees(end) for end in ends):
             if not self.stream.accept(";"):
+                place = self.stream.place()
+                self.touched = set()
                 self.step(steps)
+                steps += self.present(self.touched, place)
+                self.touched = set()
         self.depth -= 1
         return tuple(steps)
 
@@ -64,6 +66,9 @@ class Block(Embedded):
         token = stream.peek()
         word = token.text.upper() if token is not None and token.kind is Kind.WORD else ""
         following = stream.peek(1)
+        part = stream.peek(3)
+        if following is not None and following.symbol(".") and part is not None and part.symbol(":=", "="):
+            self.variable()
         if following is not None and token is not None and following.symbol(":=", "=") and word not in {"SET"}:
             variable = self.variable()
             stream.next()
@@ -74,23 +79,24 @@ class Block(Embedded):
             case "LOOP" | "WHILE" | "FOR" | "REPEAT":
                 self.loop(label, steps, place)
             case "BEGIN" if not stream.sees("BEGIN", ";|TRANSACTION|WORK"):
-                self.nested(label, steps)
+                self.nested(label, steps, place)
+            case "DECLARE" if self.dialect is Dialect.POSTGRESQL and not self.plain:
+                self.nested(label, steps, place)
             case _ if label is not None:
                 stream.fail("a loop or BEGIN after a label")
             case "IF":
-                steps.append(self.branches(place))
+                steps.append(self.branches(steps, place))
             case "CASE":
                 steps.append(self.case(place))
             case "DECLARE":
-                self.declare()
+                self.declare(steps)
             case "EXIT" | "LEAVE" | "CONTINUE" | "ITERATE":
                 self.jump(word, steps, place)
             case "RETURN":
                 stream.next()
                 if stream.sees("QUERY|NEXT"):
                     raise stream.refuse("RETURN QUERY and RETURN NEXT", "select the rows in the caller")
-                values = () if stream.ended or stream.sees(";") else (self.expression(self.rest()),)
-                steps.append(Return(values or self.outputs(), place))
+                self.returned(steps, place)
             case "OPEN" | "FETCH" | "CLOSE" | "MOVE":
                 self.cursor(word, steps, place)
             case "SET":
@@ -116,6 +122,16 @@ class Block(Embedded):
         if word not in {"LOOP", "WHILE", "FOR", "REPEAT", "IF", "CASE", "BEGIN", "DECLARE"} or stream.sees(";"):
             self.finish()
 
+    def returned(self, steps: list[Step], place: Place) -> None:
+        if self.stream.ended or self.stream.sees(";"):
+            steps += [*closing(self.targets), Return(self.outputs(), place)]
+        elif self.signature.returns is None:
+            steps.append(Return((self.expression(self.rest()),), place))
+        else:
+            self.assign(RESULT, self.rest(), steps, place)
+            steps += closing(self.targets)
+            steps.append(Return((Parameter(RESULT, place),), place))
+
     def label(self) -> str | None:
         stream = self.stream
         if stream.accept("<<"):
@@ -136,13 +152,15 @@ class Block(Embedded):
 
     # -- control
 
-    def branches(self, place: Place) -> If:
+    def branches(self, before: list[Step], place: Place) -> If:
         stream = self.stream
         stream.expect("IF")
+        if stream.sees("ROW_COUNT", "(", ")"):
+            self.count(ROWS, before)
         found: list[tuple[Expression, tuple[Step, ...]]] = []
         otherwise: tuple[Step, ...] = ()
         while True:
-            condition = self.condition("THEN")
+            condition = self.condition("THEN", counted=not found)
             stream.expect("THEN")
             found.append((condition, self.steps("ELSIF", "ELSEIF", "ELSE", "END")))
             if not stream.accept("ELSIF|ELSEIF"):
@@ -152,48 +170,47 @@ class Block(Embedded):
         stream.expect("END", "IF")
         return If(tuple(found), otherwise, place)
 
-    def condition(self, *ends: str) -> Expression:
+    def condition(self, *ends: str, counted: bool = False) -> Expression:
+        """``counted``: ROW_COUNT() may come first in it, and has been taken from the statement before."""
         text = self.stream.until(*ends)
-        if any(token.word("ROW_COUNT") for token in Stream(text, self.dialect).tokens):
+        tokens = Stream(text, self.dialect).tokens
+        if any(token.word("ROW_COUNT") for token in (tokens[1:] if counted else tokens)):
             raise text.refuse(0, "ROW_COUNT() in a condition", "assign it to a variable right after the statement")
         return self.expression(text)
 
-    def case(self, place: Place) -> If:
-        stream = self.stream
-        stream.expect("CASE")
-        operand = None if stream.sees("WHEN") else self.stream.until("WHEN")
-        found: list[tuple[Expression, tuple[Step, ...]]] = []
-        while stream.accept("WHEN"):
-            text = stream.until("THEN")
-            condition = self.expression(text)
-            if operand is not None:
-                condition = BinaryOperation(Binary.EQUAL, self.expression(operand), condition, condition.place)
-            stream.expect("THEN")
-            found.append((condition, self.steps("WHEN", "ELSE", "END")))
-        if not found:
-            stream.fail("WHEN")
-        # Without an ELSE, a case that is not found is an error in both dialects, which ends the transaction.
-        otherwise: tuple[Step, ...] = (Abort(Literal("case not found"), place),)
-        if stream.accept("ELSE"):
-            otherwise = self.steps("END")
-        stream.expect("END", "CASE")
-        return If(tuple(found), otherwise, place)
-
-    def nested(self, label: str | None, steps: list[Step]) -> None:
+    def nested(self, label: str | None, steps: list[Step], place: Place) -> None:
+        """A block inside of another: its variables begin anew each time that it is entered."""
+        stream, handler = self.stream, (self.handler, self.handled_in)
+        self.names.open(label)
+        self.cursor_names.open()
+        self.blocks += 1
+        target = Target(label, loop=False)
         if label is not None:
-            raise self.stream.refuse("a label of an inner block", "label a loop")
-        self.stream.expect("BEGIN")
-        steps.extend(self.steps("END", "EXCEPTION"))
-        if self.stream.sees("EXCEPTION"):
-            raise self.stream.refuse("EXCEPTION of a block", "an error ends the transaction; leave it out")
-        self.stream.expect("END")
+            self.targets.append(target)
+        inside: list[Step] = []
+        if self.dialect is Dialect.POSTGRESQL and stream.accept("DECLARE"):
+            self.declarations(inside)
+        stream.expect("BEGIN")
+        inside += self.steps("END", "EXCEPTION")
+        if stream.sees("EXCEPTION"):
+            raise stream.refuse("EXCEPTION of a block", "an error ends the transaction; leave it out")
+        stream.expect("END")
+        self.trailing(label)
+        if label is not None:
+            self.targets.pop()
+        self.blocks -= 1
+        self.cursor_names.close()
+        self.names.close()
+        self.handler, self.handled_in = handler
+        steps += self.enclosed(label, inside, target, place)
 
     def loop(self, label: str | None, steps: list[Step], place: Place) -> None:
         stream = self.stream
         word = stream.next().text.upper()
-        self.labels.append(label or "")
+        target = Target(label, loop=True)
+        self.targets.append(target)
         if word == "LOOP":
-            steps.append(While(Literal(True, place), self.body("LOOP", label), label, place))
+            steps.append(While(Literal(True, place), self.body("LOOP", label), target.label, place))
         elif word == "REPEAT":
             body = self.steps("UNTIL")
             stream.expect("UNTIL")
@@ -201,68 +218,18 @@ class Block(Embedded):
             stream.expect("END", "REPEAT")
             self.trailing(label)
             last = If(((done, (Leave(label, place),)),), (), place)
-            steps.append(While(Literal(True, place), (*body, last), label, place))
+            steps.append(While(Literal(True, place), (*body, last), target.label, place))
         elif word == "WHILE":
             condition = self.condition("LOOP", "DO")
             stream.expect("LOOP|DO")
-            steps.append(While(condition, self.body("LOOP|WHILE", label), label, place))
+            steps.append(While(condition, self.body("LOOP|WHILE", label), target.label, place))
         else:
-            steps.append(self.for_loop(label, place))
-        self.labels.pop()
-
-    def body(self, word: str, label: str | None) -> tuple[Step, ...]:
-        steps = self.steps("END")
-        self.stream.expect("END", word)
-        self.trailing(label)
-        return steps
-
-    def trailing(self, label: str | None) -> None:
-        token = self.stream.peek()
-        if label is not None and token is not None and token.value == label:
-            self.stream.next()
-
-    def for_loop(self, label: str | None, place: Place) -> Step:
-        stream = self.stream
-        variables = self.variable_list()
-        stream.expect("IN")
-        if stream.sees("REVERSE"):
-            raise stream.refuse("a loop in reverse", "use WHILE")
-        text = stream.until("LOOP", "DO")
-        inside = Stream(text, self.dialect)
-        dots = [index for index, token in enumerate(inside.tokens) if token.symbol("..")]
-        step_by = [token for token in inside.tokens if token.word("BY")]
-        stream.expect("LOOP|DO")
-        if dots:
-            if step_by and not any(token.word("SELECT") for token in inside.tokens):
-                raise text.refuse(step_by[0].start, "a loop with BY", "use WHILE")
-            tokens = inside.tokens
-            if dots[0] == 0 or dots[0] == len(tokens) - 1:
-                raise text.malformed(tokens[dots[0]].start, "'..'", "a number on both sides")
-            first = self.expression(text.slice(tokens[0].start, tokens[dots[0] - 1].end))
-            last = self.expression(text.slice(tokens[dots[0] + 1].start, tokens[-1].end))
-            return ForRange(variables[0], first, last, self.body("LOOP|FOR", label), label, place)
-        cursor = next((c for c in self.cursors if c.name == text.content.strip().lower()), None)
-        rows = cursor.query if cursor is not None else self.statement(text)
-        return ForEach(variables, rows, self.body("LOOP|FOR", label), label, place)
-
-    def jump(self, word: str, steps: list[Step], place: Place) -> None:
-        stream = self.stream
-        stream.next()
-        label = None if stream.ended or stream.sees(";|WHEN") else stream.name("a label")
-        step: Step = Leave(label, place) if word in {"EXIT", "LEAVE"} else Again(label, place)
-        if label is not None and label not in self.labels:
-            if label != self.outermost or word not in {"EXIT", "LEAVE"}:
-                raise stream.malformed(f"the label '{label}'", "a label of a loop around it")
-            step = Return(self.outputs(), place)
-        elif label is None and not self.labels:
-            raise stream.malformed(f"{word} outside of a loop", "a loop around it")
-        if stream.accept("WHEN"):
-            step = If(((self.expression(self.rest()), (step,)),), (), place)
-        steps.append(step)
+            self.for_loop(target, steps, place)
+        self.targets.pop()
 
     # -- declarations
 
-    def declare(self) -> None:
+    def declare(self, steps: list[Step]) -> None:
         """MySQL's DECLARE, one a statement."""
         stream = self.stream
         stream.expect("DECLARE")
@@ -276,15 +243,21 @@ class Block(Embedded):
             raise stream.refuse("a condition of one's own", "use SQLSTATE")
         if stream.accept("CURSOR"):
             stream.expect("FOR")
-            self.cursors.append(Cursor(names[0], self.query(self.rest())))
+            query = self.query(self.rest())
+            self.cursors.append(Cursor(self.cursor_names.declare(names[0]), query))
+            if self.blocks:
+                # The end of the block has closed it, whichever way it was left.
+                steps.append(CloseCursor(self.cursors[-1].name, if_open=True))
         else:
-            self.local(names)
+            self.local(names, steps)
         self.finish()
 
-    def declarations(self) -> None:
+    def declarations(self, steps: list[Step]) -> None:
         """PL/pgSQL's section between DECLARE and BEGIN."""
         stream = self.stream
         while not stream.sees("BEGIN"):
+            if stream.accept("DECLARE"):
+                continue
             name = stream.name("a variable or BEGIN")
             if stream.sees("ALIAS"):
                 raise stream.refuse("ALIAS", "use the name itself")
@@ -292,19 +265,52 @@ class Block(Embedded):
                 if stream.sees("("):
                     raise stream.refuse("a cursor with parameters", "use variables in its query")
                 stream.expect("FOR|IS")
-                self.cursors.append(Cursor(name, self.query(self.rest())))
-            elif not stream.accept("REFCURSOR"):
-                stream.accept("CONSTANT")
-                self.local([name])
+                query = self.query(self.rest())
+                self.cursors.append(Cursor(self.cursor_names.declare(name), query))
+            elif stream.accept("REFCURSOR"):
+                self.cursor_names.declare(name)
+            else:
+                constant = stream.accept("CONSTANT")
+                self.local([name], steps)
+                if constant:
+                    self.constants.add(self.names.variable(name))
             stream.expect(";")
 
-    def local(self, names: list[str]) -> None:
-        stream = self.stream
-        type_ = read_type(stream, self.dialect)
-        if stream.sees("NOT", "NULL"):
-            raise stream.refuse("a variable that may not be null", "leave NOT NULL out")
+    def local(self, names: list[str], steps: list[Step]) -> None:
+        stream, place = self.stream, self.stream.place()
+        type_, record = self.type()
+        required = stream.accept("NOT", "NULL")
+        # The default is read first: a name in it that is declared here means the one outside.
         default = self.expression(self.rest()) if stream.accept("DEFAULT|:=|=") else None
-        self.locals += [Local(name, type_, default) for name in names]
+        for name in names:
+            variable = self.names.declare(name)
+            if record:
+                self.records.add(variable)
+            self.locals.append(Local(variable, type_, None if self.blocks else default))
+            if self.blocks and not record:
+                steps.append(Assign(variable, default or Literal(None, place), place))
+            if required:
+                self.required.add(variable)
+                steps += self.present({variable}, place)
+
+    def type(self) -> tuple[Type | None, bool]:
+        """The type that comes next, and whether it is that of a row; ``None`` for one that no table here tells."""
+        stream = self.stream
+        first = stream.at
+        found = read_type(stream, self.dialect)
+        words = stream.tokens[first : stream.at]
+        if found is not None:
+            return found, False
+        if any(word.word("RECORD", "ROWTYPE", "ROW") for word in words):
+            return None, True
+        path = [word.value for word in words if word.value and not word.word("TYPE", "OF")]
+        if len(path) == 1:
+            named = self.names.variable(path[0])
+            return next(
+                (local.type for local in (*self.signature.inputs, *self.locals) if local.name == named), None
+            ), False
+        table = self.schema.tables.get(path[0])
+        return next((c.type for c in table.columns if c.name == path[1]), None) if table else None, False
 
     def handle(self) -> None:
         """``DECLARE … HANDLER``: NOT FOUND that goes on, or an error that rolls back."""
@@ -319,12 +325,14 @@ class Block(Embedded):
             conditions = "NOT" if stream.next().value == "02000" else "SQLSTATE"
         if stream.sees(","):
             raise stream.refuse("a handler of several conditions", "use one handler a condition")
+        if conditions == "SQLEXCEPTION" and self.blocks:
+            raise stream.refuse("a handler for errors of an inner block", "an error ends the transaction; leave it out")
         steps: list[Step] = []
         self.step(steps)
         if conditions == "NOT" and goes_on:
-            if self.handler is not None:
+            if self.handled_in == self.blocks:
                 raise stream.refuse("a second handler for NOT FOUND", "use one")
-            self.handler = tuple(steps)
+            self.handler, self.handled_in = tuple(steps), self.blocks
         elif not (conditions == "SQLEXCEPTION" and steps and all(isinstance(step, Abort) for step in steps)):
             raise stream.refuse("this handler", "CONTINUE … FOR NOT FOUND, or EXIT … FOR SQLEXCEPTION with ROLLBACK")
 
@@ -352,6 +360,8 @@ class Block(Embedded):
         stream.expect("=|:=")
         if not stream.accept("ROW_COUNT"):
             raise stream.refuse("diagnostics other than ROW_COUNT")
+        if stream.sees(","):
+            raise stream.refuse("several diagnostics at once", "ask for one")
         self.count(variable, steps)
 
     def call(self, word: str, steps: list[Step], place: Place) -> None:
@@ -373,6 +383,8 @@ class Block(Embedded):
             )
         name, parts = called
         steps.append(self.procedure_call(self.signatures[name], parts, text, place))
+        if word == "PERFORM":
+            self.found_one(steps, place)
 
     def procedure_call(self, signature: Signature, parts: list[Text], text: Text, place: Place) -> CallProcedure:
         if len(parts) == len(signature.inputs) and not signature.outputs:
@@ -385,8 +397,8 @@ class Block(Embedded):
             if goes_in:
                 inputs.append(self.expression(part))
             if comes_out:
-                target = Stream(part, self.dialect).variable_or_fail()
-                into.append(target)
+                into.append(self.names.variable(Stream(part, self.dialect).variable_or_fail()))
+                self.touched |= {into[-1]} & self.required
         return CallProcedure(signature.name, tuple(inputs), tuple(into), place)
 
     def complaint(self, word: str, steps: list[Step], place: Place) -> None:
@@ -407,6 +419,8 @@ class Block(Embedded):
         while not stream.ended and not stream.sees(";"):
             token = stream.next()
             state = stream.tokens[stream.at - 2].word("SQLSTATE", "VALUE")
+            if word == "SIGNAL" and state and token.value[:2] in {"00", "01", "02"}:
+                raise stream.refuse("SIGNAL of a warning", "use a SQLSTATE that is an error: '45000'")
             if token.kind is Kind.STRING and reason is None and not state:
                 reason = token
         steps.append(Abort(Literal(reason.value, place) if reason else None, place))
@@ -443,10 +457,12 @@ class Block(Embedded):
                 raise stream.refuse("a cursor that goes back", "open it again")
             stream.accept("NEXT") or stream.accept("FORWARD")
             stream.accept("FROM") or stream.accept("IN")
-        name = stream.name("a cursor")
+        name = self.cursor_names.variable(stream.name("a cursor"))
         if word == "OPEN":
             if stream.accept("FOR"):
-                self.cursors.append(Cursor(name, self.query(self.rest())))
+                if any(cursor.name == name for cursor in self.cursors):
+                    raise stream.refuse("a cursor that is opened for two queries", "use two cursors")
+                self.cursors.append(Cursor(name, self.query(self.rest()), private=True))
             steps.append(OpenCursor(name, place))
         elif word == "CLOSE":
             steps.append(CloseCursor(name, place))
@@ -454,7 +470,9 @@ class Block(Embedded):
             raise stream.malformed(f"the cursor '{name}'", "a cursor that is declared")
         if word == "FETCH":
             stream.expect("INTO")
-            steps.append(FetchCursor(name, self.variable_list(), FOUND, place))
+            steps.append(FetchCursor(name, self.variable_list(), self.found, place))
+            if self.dialect is Dialect.MYSQL and self.handler is None:
+                steps.append(If(((self.missing(place), (Abort(Literal("no more rows"), place),)),), (), place))
             self.handled(steps, place)
 
 
@@ -469,6 +487,6 @@ def read_type(stream: Stream, dialect: Dialect) -> Type | None:
     if stream.at == first:
         stream.fail("a type")
     words = stream.tokens[first : stream.at]
-    if words[0].word("RECORD") or any(word.word("TYPE", "ROWTYPE") for word in words[1:]):
+    if words[0].word("RECORD", "ROW", "TYPE") or any(word.word("TYPE", "ROWTYPE") for word in words[1:]):
         return None
     return read_column_type(stream.text.slice(start, words[-1].end), dialect)

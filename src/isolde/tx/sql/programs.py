@@ -44,7 +44,7 @@ def read_program(text: Text, dialect: Dialect) -> Program:
         inputs = tuple(Local(name) for name in section.parameters or ())
         order = tuple((local.name, True, False) for local in inputs)
         signatures[section.name] = Signature(section.name, inputs, (), order)
-    procedures = [read_body(routine, signatures, dialect) for routine in routines]
+    procedures = [read_body(routine, signatures, tables, dialect) for routine in routines]
     procedures += [_transaction(section, signatures, dialect) for section in sections]
     names = [procedure.name for procedure in procedures]
     for procedure in procedures:
@@ -118,7 +118,7 @@ def _statements(text: Text, dialect: Dialect) -> tuple[Schema, list[Routine]]:
 
 def _transaction(section: _Section, signatures: dict[str, Signature], dialect: Dialect) -> Procedure:
     stream = Stream(section.body, dialect)
-    block = Block(stream, signatures, signatures[section.name])
+    block = Block(stream, signatures, signatures[section.name], plain=True)
     place = section.body.place(0)
     steps = block.steps()
     parameters = section.parameters

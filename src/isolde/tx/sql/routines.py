@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from isolde.tx.dialects import Dialect
 from isolde.tx.place import Place
 from isolde.tx.procedures import Local, Procedure, Return, Step
+from isolde.tx.schema import Schema, Type
 from isolde.tx.sql.embedded import Signature
 from isolde.tx.sql.procedural import Block, read_type
 from isolde.tx.sql.statements import read_expression
 from isolde.tx.sql.stream import Stream
 from isolde.tx.sql.text import Kind, Text, Token
+from isolde.tx.sql.types import read_column_type
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,38 @@ def read_routine(stream: Stream) -> Routine:
     if stream.sees("."):
         raise stream.refuse("a name with a schema", "leave the schema out")
     signature, outs = _signature(name, stream.parenthesis(), stream.dialect)
+    returns = _returns(stream)
     body = _dollar_body(stream) if stream.dialect is Dialect.POSTGRESQL else _plain_body(stream)
-    return Routine(signature, outs, body, place)
+    return Routine(replace(signature, returns=None if outs else returns), outs, body, place)
+
+
+def _returns(stream: Stream) -> Type | None:
+    """The type after RETURNS, if it comes next and is one of a value."""
+    postgresql = stream.dialect is Dialect.POSTGRESQL
+    if not stream.sees("RETURNS") or (postgresql and stream.sees("RETURNS", "TABLE|SETOF|TRIGGER|VOID|RECORD")):
+        return None
+    stream.expect("RETURNS")
+    first = stream.at
+    while (token := stream.peek()) is not None and not (
+        token.kind in {Kind.DOLLAR, Kind.STRING} or token.word(*_AFTER_TYPE) or token.symbol(";")
+    ):
+        following = stream.peek(1)
+        if following is not None and following.symbol(":"):
+            break
+        stream.next()
+    if stream.at == first:
+        stream.fail("a type")
+    found = read_column_type(
+        stream.text.slice(stream.tokens[first].start, stream.tokens[stream.at - 1].end), stream.dialect
+    )
+    while stream.sees("CHARSET|CHARACTER|SET|COLLATE"):
+        stream.at += 2
+    return _sizeless(found) if postgresql else found
+
+
+def _sizeless(type_: Type | None) -> Type | None:
+    """PostgreSQL forgets how long or precise a parameter or a result is declared to be."""
+    return replace(type_, length=None, precision=None, scale=None) if type_ is not None else None
 
 
 def _signature(name: str, parts: list[Text], dialect: Dialect) -> tuple[Signature, tuple[Local, ...]]:
@@ -77,7 +109,7 @@ def _signature(name: str, parts: list[Text], dialect: Dialect) -> tuple[Signatur
         default = read_expression(stream.until(";", optional=True), dialect) if stream.accept("DEFAULT|=|:=") else None
         if not stream.ended:
             stream.fail("the end of the parameter")
-        local = Local(parameter, type_, default)
+        local = Local(parameter, _sizeless(type_) if dialect is Dialect.POSTGRESQL else type_, default)
         order.append((parameter, mode != "OUT", mode != "IN"))
         if mode != "OUT":
             inputs.append(local)
@@ -99,6 +131,8 @@ def _dollar_body(stream: Stream) -> Text:
             raise stream.refuse("a function that returns rows, and a trigger", "return values")
         if stream.sees("BEGIN", "ATOMIC"):
             raise stream.refuse("BEGIN ATOMIC", "write the body in $$, in plpgsql")
+        if stream.sees("STRICT") or stream.sees("RETURNS", "NULL"):
+            raise stream.refuse("a function that is not called for a null", "test for the null in its body")
         token = stream.next()
         if token.kind in {Kind.DOLLAR, Kind.STRING}:
             body = token
@@ -129,16 +163,16 @@ _CHARACTERISTICS = {
     "SECURITY",
     "INVOKER",
 }
+_AFTER_TYPE = {
+    *_CHARACTERISTICS,
+    *("AS", "BEGIN", "RETURN", "DEFINER", "COMMENT", "CHARSET", "CHARACTER", "COLLATE"),
+    *("RETURNS", "IMMUTABLE", "STABLE", "VOLATILE", "STRICT", "CALLED", "PARALLEL", "COST", "WINDOW", "LEAKPROOF"),
+}
 _OPENERS = {"IF", "CASE", "LOOP", "WHILE", "REPEAT", "FOR", "BEGIN"}
 
 
 def _plain_body(stream: Stream) -> Text:
     """The text of a body that begins with BEGIN, up to its END; or of a single statement."""
-    if stream.accept("RETURNS"):
-        while (
-            not stream.sees("BEGIN") and not stream.sees("RETURN") and not any(stream.sees(w) for w in _CHARACTERISTICS)
-        ):
-            stream.next()
     while (token := stream.peek()) is not None and (
         token.word(*_CHARACTERISTICS, "DEFINER", "COMMENT") or token.kind is Kind.STRING
     ):
@@ -180,28 +214,38 @@ def _opens(token: Token, stream: Stream) -> bool:
 
 
 def _has_then(stream: Stream) -> bool:
-    """An IF statement has its THEN before a semicolon; a function IF(…) does not."""
-    ahead = 0
+    """An IF statement has its THEN before a semicolon; a function IF(…) has commas, even where a THEN of a CASE comes later."""
+    ahead, depth, first = 0, 0, stream.sees("(")
     while (token := stream.peek(ahead)) is not None and not token.symbol(";"):
+        depth += token.symbol("(") - token.symbol(")")
+        first = first and (depth > 0 or ahead == 0)
+        if first and depth == 1 and token.symbol(","):
+            return False
         if token.word("THEN"):
             return True
         ahead += 1
     return False
 
 
-def read_body(routine: Routine, signatures: dict[str, Signature], dialect: Dialect) -> Procedure:
-    block = Block(Stream(routine.body, dialect), signatures, routine.signature)
+def read_body(routine: Routine, signatures: dict[str, Signature], schema: Schema, dialect: Dialect) -> Procedure:
+    block = Block(Stream(routine.body, dialect), signatures, routine.signature, schema=schema)
     block.locals.extend(routine.outs)
     stream = block.stream
+    if stream.accept("#", "VARIABLE_CONFLICT"):
+        if stream.sees("USE_VARIABLE"):
+            raise stream.refuse("variables that hide columns", "write the table before the column")
+        block.columns_first = stream.next().word("USE_COLUMN")
     block.outermost = block.label()
+    block.names.open(block.outermost)
+    first: list[Step] = []
     if dialect is Dialect.POSTGRESQL:
         if stream.accept("DECLARE"):
-            block.declarations()
+            block.declarations(first)
         if not stream.sees("BEGIN"):
             stream.fail("BEGIN")
     steps: tuple[Step, ...]
     if stream.accept("BEGIN"):
-        steps = block.steps("END", "EXCEPTION")
+        steps = (*first, *block.steps("END", "EXCEPTION"))
         if stream.sees("EXCEPTION"):
             raise stream.refuse("EXCEPTION of a block", "an error ends the transaction; leave it out")
         stream.expect("END")
@@ -212,7 +256,7 @@ def read_body(routine: Routine, signatures: dict[str, Signature], dialect: Diale
         steps = block.steps()
     if not stream.ended:
         stream.fail("the end of the procedure")
-    if routine.signature.outputs and not (steps and isinstance(steps[-1], Return)):
-        steps = (*steps, Return(block.outputs(), routine.place))
     signature = routine.signature
+    if (signature.outputs or signature.returns) and not (steps and isinstance(steps[-1], Return)):
+        steps = (*steps, block.end(routine.place))
     return Procedure(signature.name, signature.inputs, steps, tuple(block.locals), tuple(block.cursors), routine.place)
