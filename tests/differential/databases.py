@@ -50,7 +50,7 @@ class PostgreSQL:
         import psycopg
 
         self.connection: Any = psycopg.connect(url, prepare_threshold=None, autocommit=True)
-        self.execute(f"CREATE SCHEMA isolde_{os.getpid()}")
+        self.execute(f"CREATE SCHEMA IF NOT EXISTS isolde_{os.getpid()}")
         self.execute(f"SET search_path TO isolde_{os.getpid()}")
         self.connection.autocommit = False
 

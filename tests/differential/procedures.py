@@ -6,7 +6,9 @@ with variables put in as literals of their type.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
+from itertools import count
 from typing import Any, assert_never
 
 from isolde.errors import ExecutionError, OutsideFragment
@@ -170,7 +172,8 @@ class Ended(Exception):
 class Interpreter:
     """Runs one procedure on a real database."""
 
-    def __init__(self, real: Real, procedure: pr.Procedure) -> None:
+    def __init__(self, real: Real, procedure: pr.Procedure, new_ids: Iterator[int] | None = None) -> None:
+        self.new_ids = new_ids or count(1)
         self.real, self.procedure, self.text = real, procedure, Text(real.dialect)
         self.variables: dict[str, Any] = {}
         self.cursors: dict[str, Any] = {}
@@ -194,6 +197,8 @@ class Interpreter:
 
     def bound(self, node: Any) -> Any:
         """The node with variables replaced by their values."""
+        if isinstance(node, ex.Parameter):
+            return self.literal(self.variables[node.name])
         if isinstance(node, ex.Name):
             if node.table is None and node.name in self.variables:
                 return self.literal(self.variables[node.name], node.name in self.booleans)
@@ -235,6 +240,12 @@ class Interpreter:
                 self.spread(step.into, rows[0] if rows else None)
             case pr.Assign():
                 self.variables[step.variable] = self.value(step.value)
+            case pr.Draw():
+                self.variables[step.variable] = next(self.new_ids)
+            case pr.Pick():
+                items, index = self.variables[step.items], self.value(step.index)
+                inside = index is not None and 0 < index <= len(items)
+                self.variables[step.variable] = items[index - 1] if inside else None
             case pr.If():
                 for condition, body in step.branches:
                     if self.holds(condition):

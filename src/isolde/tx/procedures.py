@@ -55,6 +55,27 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
+class Draw:
+    """The variable gets an id that was never drawn before, by this or by any other transaction, even one that failed."""
+
+    variable: str
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """The variable gets the element at ``index``, from 1, of a list that the caller gave; null outside of the list.
+
+    Null and no error, as PostgreSQL's arrays have it: so an element may be picked before it is known whether it is needed.
+    """
+
+    variable: str
+    items: str
+    index: Expression
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class If:
     """The first condition that is true; unknown is not."""
 
@@ -182,6 +203,8 @@ Step = (
     | Fetch
     | FetchAll
     | Assign
+    | Draw
+    | Pick
     | If
     | ForEach
     | ForRange
@@ -200,11 +223,12 @@ Step = (
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A variable with its type and first value."""
+    """A variable with its type and first value. ``many``: a parameter that is a list of values, for ``Pick``."""
 
     name: str
     type: Type | None = None
     default: Expression | None = None
+    many: bool = False
 
 
 @dataclass(frozen=True, slots=True)

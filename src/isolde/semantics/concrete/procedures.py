@@ -24,6 +24,7 @@ from isolde.tx.procedures import (
     CallProcedure,
     CloseCursor,
     Cursor,
+    Draw,
     Fetch,
     FetchAll,
     FetchCursor,
@@ -33,6 +34,7 @@ from isolde.tx.procedures import (
     Leave,
     Local,
     OpenCursor,
+    Pick,
     Procedure,
     Program,
     Return,
@@ -96,6 +98,8 @@ class ProcedureCompiler:
         self.changed = True
 
     def _declare(self, local: Local, type_: Static) -> None:
+        if local.many is not (type_.sort is Sort.ROWS):
+            raise ExecutionError("type", f"parameter {local.name} is {'a list' if local.many else 'no list'}")
         if local.type is not None:
             self.declared[local.name] = local.type
             self.variables[local.name] = self.compiler.rules.column(local.type)
@@ -216,6 +220,14 @@ class ProcedureCompiler:
                 writer.line(f"v_{step.into} = rows")
             case Assign():
                 writer.line(f"v_{step.variable} = {self._assign(step.variable, frame.compile(step.value))}")
+            case Draw():
+                writer.line(f"v_{step.variable} = {self._assign(step.variable, Code('S.new_id()', self._integer()))}")
+            case Pick():
+                items = self.variables[step.items]
+                index = self._whole(frame, step.index)
+                text = f"{self.compiler.namespace.ref(element)}(v_{step.items}, {index})"
+                picked = self._assign(step.variable, Code(text, items.columns[0][1]))
+                writer.line(f"v_{step.variable} = {picked}")
             case If():
                 self._if(step, frame, writer, loops)
             case ForEach() | ForRange() | While():
@@ -400,6 +412,13 @@ def span(first: int | None, last: int | None) -> range:
     return range(first, last + 1)
 
 
+def element(rows: Sequence[tuple[object]], index: object) -> object:
+    """The one at the index, from 1, in a list that is held as rows of one column."""
+    if index is not None and not isinstance(index, int):
+        raise ExecutionError("type", f"the index of a list is an integer, not {index!r}")
+    return rows[index - 1][0] if index is not None and 1 <= index <= len(rows) else None
+
+
 def assigned(steps: Sequence[Step]) -> list[str]:
     """Variables that some step assigns to: they are there from the start, null."""
     found: list[str] = []
@@ -412,7 +431,7 @@ def assigned(steps: Sequence[Step]) -> list[str]:
                 found += [step.found] if not isinstance(step, CallProcedure) and step.found is not None else []
             case FetchAll():
                 found.append(step.into)
-            case Assign():
+            case Assign() | Draw() | Pick():
                 found.append(step.variable)
             case If():
                 for _, body in step.branches:

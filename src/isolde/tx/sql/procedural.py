@@ -59,6 +59,14 @@ class Block(Embedded):
             self.stream.expect(";")
 
     def step(self, steps: list[Step]) -> None:
+        """One more step, after what it needs to have taken before."""
+        outer, self.before = self.before, []
+        at = len(steps)
+        self.read_step(steps)
+        steps[at:at] = self.before
+        self.before = outer
+
+    def read_step(self, steps: list[Step]) -> None:
         stream, place = self.stream, self.stream.place()
         label = self.label()
         token = stream.peek()
@@ -70,6 +78,9 @@ class Block(Embedded):
             self.assign(variable, self.rest(), steps, place)
             self.finish()
             return
+        if self.plain and token is not None and token.kind is Kind.PARAMETER:
+            self.variable()
+            stream.fail("':='")
         match word:
             case "LOOP" | "WHILE" | "FOR" | "REPEAT":
                 self.loop(label, steps, place)
@@ -201,8 +212,12 @@ class Block(Embedded):
             stream.expect("END", "REPEAT")
             self.trailing(label)
             last = If(((done, (Leave(label, place),)),), (), place)
-            steps.append(While(Literal(True, place), (*body, last), label, place))
+            steps.append(While(Literal(True, place), (*body, *self.before, last), label, place))
+            self.before = []
         elif word == "WHILE":
+            at = stream.at
+            self.lifts_nothing(stream.until("LOOP", "DO"), "the condition of WHILE")
+            stream.at = at
             condition = self.condition("LOOP", "DO")
             stream.expect("LOOP|DO")
             steps.append(While(condition, self.body("LOOP|WHILE", label), label, place))
@@ -303,7 +318,11 @@ class Block(Embedded):
         type_ = read_type(stream, self.dialect)
         if stream.sees("NOT", "NULL"):
             raise stream.refuse("a variable that may not be null", "leave NOT NULL out")
-        default = self.expression(self.rest()) if stream.accept("DEFAULT|:=|=") else None
+        default = None
+        if stream.accept("DEFAULT|:=|="):
+            text = self.rest()
+            self.lifts_nothing(text, "a declaration")
+            default = self.expression(text)
         self.locals += [Local(name, type_, default) for name in names]
 
     def handle(self) -> None:
@@ -414,20 +433,18 @@ class Block(Embedded):
     def transaction(self, word: str, steps: list[Step], place: Place) -> None:
         """Begin and end of the transaction, which the procedure is anyway."""
         stream = self.stream
+        start = stream.at
         text = self.rest().content.upper().split()
+        if word in {"COMMIT", "ROLLBACK"} and len(text) > 1 and text[1] not in {"WORK", "TRANSACTION"}:
+            stream.at = start
+            what = f"{word} TO a savepoint" if text[1] == "TO" else f"{' '.join(text[:3])}"
+            raise stream.refuse(what, f"a procedure is one transaction; write {word}")
         if word == "ROLLBACK":
-            if len(text) > 1 and text[1] not in {"WORK", "TRANSACTION"}:
-                raise stream.refuse("ROLLBACK TO a savepoint", "leave the savepoint out")
-            steps.append(Abort(None, place))
+            abort = Abort(None, place)
+            # The plain form is ours: a ROLLBACK there is the end of it.
+            steps.append(abort if self.plain else self.endings.rollback(abort))
         elif word == "COMMIT":
-            # What came after would be another transaction.
-            ahead = 0
-            while (token := stream.peek(ahead)) is not None and (token.symbol(";") or token.word("END")):
-                ahead += 1
-            if self.depth > 1:
-                steps.append(Return(self.outputs(), place))
-            elif token is not None and not token.word("RETURN", "SELECT"):
-                raise stream.refuse("a statement after COMMIT", "use one procedure a transaction")
+            steps.append(self.endings.commit(Assign("commit__", Literal(True, place), place)))
         elif word == "END":
             stream.fail("a statement")
         elif any(not isinstance(step, Assign) for step in steps) or self.depth > 1:

@@ -212,6 +212,7 @@ def read_body(routine: Routine, signatures: dict[str, Signature], dialect: Diale
         steps = block.steps()
     if not stream.ended:
         stream.fail("the end of the procedure")
+    steps = block.endings.resolved(steps)
     if routine.signature.outputs and not (steps and isinstance(steps[-1], Return)):
         steps = (*steps, Return(block.outputs(), routine.place))
     signature = routine.signature
