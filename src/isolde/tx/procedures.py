@@ -233,7 +233,11 @@ class Local:
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """One transaction. Variables need not be declared: one that is assigned to is there, null at first."""
+    """One transaction. Variables need not be declared: one that is assigned to is there, null at first.
+
+    ``strict``: its own expressions are Python's, whatever the database makes of nulls, of large integers and of texts. Arithmetic
+    and order of a null, and an integer that does not fit into 64 bits, are errors, which end it without effect.
+    """
 
     name: str
     parameters: tuple[Local, ...]
@@ -241,6 +245,7 @@ class Procedure:
     locals: tuple[Local, ...] = ()
     cursors: tuple[Cursor, ...] = ()
     place: Place | None = field(default=None, compare=False)
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

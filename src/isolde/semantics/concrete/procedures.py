@@ -52,6 +52,7 @@ Columns = tuple[tuple[str, Static], ...]
 def compile_statement(compiler: Compiler, statement: Statement, frame: Frame) -> tuple[str, str, Columns]:
     """Python text of the rows, of the count (after the rows), and the columns."""
     compiler.rules.changing = not isinstance(statement, Select)
+    strict, frame.strict = frame.strict, False
     try:
         match statement:
             case Select():
@@ -68,6 +69,7 @@ def compile_statement(compiler: Compiler, statement: Statement, frame: Frame) ->
         return changed.call, "", changed.columns
     finally:
         compiler.rules.changing = False
+        frame.strict = strict
 
 
 class ProcedureCompiler:
@@ -122,6 +124,8 @@ class ProcedureCompiler:
         parameters = [f"v_{local.name}" for local in self.procedure.parameters]
         start = [f"    v_{variable} = None" for variable in self.variables if f"v_{variable}" not in parameters]
         for local, type_ in zip(self.procedure.parameters, self.given, strict=True):
+            if self.procedure.strict:
+                start.append(f"    {self.compiler.namespace.call(fitting, f'v_{local.name}')}")
             if local.type is not None:
                 converted = self.compiler.rules.stored(Code(f"v_{local.name}", type_), Column(local.name, local.type))
                 start.append(f"    v_{local.name} = {converted}")
@@ -129,7 +133,7 @@ class ProcedureCompiler:
         self.compiler.functions.append("\n".join(source))
 
     def _body(self) -> Writer:
-        frame = Frame(self.compiler, variables=self.variables, repeated=True)
+        frame = Frame(self.compiler, variables=self.variables, repeated=True, strict=self.procedure.strict)
         writer = Writer()
         for local in self.procedure.locals:
             if local.default is not None:
@@ -177,6 +181,9 @@ class ProcedureCompiler:
             if known.sort is not type_.sort or len(known.columns) != len(type_.columns):
                 raise outside(f"variable {variable}, which holds rows of different shapes,", "use two variables")
             grown = type_
+        elif self.procedure.strict and (known.sort is Sort.TEXT) is not (type_.sort is Sort.TEXT):
+            # MySQL would make texts of the numbers.
+            raise outside(f"variable {variable}, which holds texts and other values,", "use two variables")
         else:
             _, grown = self.compiler.rules.common([Code("None", known), Code("None", type_)], f"variable {variable}")
         if grown != known:
@@ -404,6 +411,11 @@ class ProcedureCompiler:
 def _returned(place: int) -> str:
     """The variable that stands for what a procedure returns: it holds nothing, its type is what matters."""
     return f"returned__{place}"
+
+
+def fitting(value: object) -> None:
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ExecutionError("out-of-range", f"{value} is out of range")
 
 
 def span(first: int | None, last: int | None) -> range:
