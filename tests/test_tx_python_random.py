@@ -93,9 +93,9 @@ def agreed(seeds: range, count: int, tmp_path: Path) -> Counter[str]:
 
 
 def test_functions_mean_what_they_do(tmp_path: Path) -> None:
-    tally = agreed(range(9), 10, tmp_path)
-    assert tally["agreed"] >= 100, tally
-    assert tally["failed alike"] >= 100, tally
+    tally = agreed(range(6), 10, tmp_path)
+    assert tally["agreed"] >= 80, tally
+    assert tally["failed alike"] >= 80, tally
 
 
 @pytest.mark.long
