@@ -212,6 +212,11 @@ def test_an_index_is_an_expression(body: str, dialect: Dialect) -> None:
         program(f"{TABLE}-- @txn p\n{body}", dialect)
 
 
+def test_a_transaction_may_do_nothing() -> None:
+    (nothing,) = program(f"{TABLE}-- @txn idle 5\n-- no statement", Dialect.MYSQL).procedures
+    assert (nothing.parameters, nothing.body) == ((), ())
+
+
 @pytest.mark.parametrize("head", ["", "a(x", "a(x INT)", "a(x, x)", "a(x) twice", "a(x) 10 20", "3", "a b"])
 def test_a_head_is_a_name_parameters_and_a_weight(head: str) -> None:
     with pytest.raises(MalformedProgram) as refusal:

@@ -161,11 +161,8 @@ def _parameters(stream: Stream) -> tuple[str, ...]:
 
 def _lists(stream: Stream, parameters: tuple[str, ...]) -> set[str]:
     """Parameters with an index, which are lists: all their uses have one."""
-    uses = [
-        (token, following is not None and following.symbol("[") and following.start == token.end)
-        for token, following in zip(stream.tokens, [*stream.tokens[1:], None], strict=True)
-        if token.kind is Kind.PARAMETER
-    ]
+    brackets = {token.start for token in stream.tokens if token.symbol("[")}
+    uses = [(token, token.end in brackets) for token in stream.tokens if token.kind is Kind.PARAMETER]
     lists = {token.value for token, indexed in uses if indexed}
     for token, indexed in uses:
         if token.value in lists and token.value not in parameters:
