@@ -6,6 +6,7 @@ transaction must end in the same way, and all must leave the same rows.
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import sqlite3
 import subprocess
@@ -23,9 +24,11 @@ from isolde.errors import ExecutionError, UsageError
 from isolde.semantics.concrete import Ending, Store
 from isolde.tx.dialects import Dialect
 from isolde.tx.procedures import Invariant
-from isolde.tx.python import AbortedByProgram, Handle
+from isolde.tx.python import AbortedByProgram, Handle, locking
 from isolde.tx.python.handle import Answer
+from isolde.tx.queries import Lock, Select, TableSource
 from isolde.tx.render import render_schema, rendered
+from isolde.tx.rewrite import rewritten
 from isolde.tx.sql import statement
 from isolde.workloads.application import Application, Part
 from isolde.workloads.applications import APPLICATIONS, application_named
@@ -43,6 +46,8 @@ SMALL: dict[str, dict[str, int]] = {
     "wikipedia": {"pages": 6, "users": 10},
     "shopping-cart": {"carts": 4, "items": 6, "stock": 12},
 }
+LOCKING = [name for name in APPLICATIONS if name.endswith("-locking")]
+SMALL |= {name: SMALL[name.removesuffix("-locking")] for name in LOCKING}
 TRANSACTIONS = 400
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "applications.md"
 
@@ -166,7 +171,7 @@ def test_the_first_rows_satisfy_all_invariants(name: str) -> None:
     assert broken(real, application) == {}
 
 
-@pytest.mark.parametrize("name", [name for name in APPLICATIONS if name != "smallbank"])
+@pytest.mark.parametrize("name", [name for name in APPLICATIONS if name not in LOCKING])
 def test_the_first_rows_of_the_usual_size_satisfy_all_invariants(name: str) -> None:
     application, real = application_named(name), sqlite()
     populate(real, application, application.scale)
@@ -233,7 +238,7 @@ def test_python_on_postgresql_and_the_compiled_procedures_on_the_store_do_the_sa
         agree(Real(Dialect.POSTGRESQL, connection, psycopg.errors.UniqueViolation), name, seed=4)
 
 
-@every_application
+@pytest.mark.parametrize("name", [name for name in APPLICATIONS if name != "tpcc-locking"])
 def test_python_on_mariadb_and_the_compiled_procedures_on_the_store_do_the_same(
     name: str, server: Callable[[str], Running]
 ) -> None:
@@ -305,8 +310,71 @@ BREAKING = {
 
 
 def test_there_is_a_way_to_break_each_invariant() -> None:
-    stated = [(name, invariant.name) for name in APPLICATIONS for invariant in application_named(name).invariants]
-    assert stated == list(BREAKING)
+    named = [application_named(name) for name in APPLICATIONS if name not in LOCKING]
+    assert [(application.name, one.name) for application in named for one in application.invariants] == list(BREAKING)
+
+
+@pytest.mark.parametrize("name", LOCKING)
+def test_a_locking_application_differs_by_its_locks_alone(name: str) -> None:
+    careful, usual = application_named(name), application_named(name.removesuffix("-locking"))
+    same = ("ddl", "invariants", "scale", "populate")
+    assert all(getattr(careful, field) is getattr(usual, field) for field in same)
+    mixes = [[(part.name, part.weight, part.arguments) for part in one.parts] for one in (careful, usual)]
+    assert mixes[0] == mixes[1]
+    assert locked(usual) == []
+    assert locked(careful) == LOCKED[name]
+
+
+LOCKED = {
+    "bank-locking": ["deposit accounts", "transfer accounts", "withdraw accounts", "withdraw_overdraft accounts"],
+    "tpcc-locking": ["delivery new_order", "new_order district", "new_order stock"],
+    "courseware-locking": [
+        "cancel_course course", "deregister student", "enroll course", "enroll student", "leave enrollment",
+    ],
+}  # fmt: skip
+
+
+def locked(application: Application) -> list[str]:
+    """Which transaction locks rows of which table, as its procedure has it."""
+    found: set[str] = set()
+
+    def look(name: str) -> Callable[[Any], Any]:
+        def at(node: Any) -> Any:
+            if isinstance(node, Select) and node.lock is Lock.UPDATE and isinstance(node.source, TableSource):
+                found.add(f"{name} {node.source.table}")
+            return node
+
+        return at
+
+    for procedure in application.program.procedures:
+        rewritten(procedure, look(procedure.name))
+    return sorted(found)
+
+
+@pytest.mark.parametrize("name", LOCKING)
+def test_the_function_sends_the_locks_that_its_procedure_has(name: str) -> None:
+    application, real = started(name)
+    sent: set[str] = set()
+
+    class Watched(Handle):
+        def __init__(self, part: str) -> None:
+            self.part = part
+
+        def run(self, sql: str, parameters: Mapping[str, Any]) -> Answer:
+            query = statement(sql, Dialect.POSTGRESQL)
+            if isinstance(query, Select) and query.lock is Lock.UPDATE and isinstance(query.source, TableSource):
+                sent.add(f"{self.part} {query.source.table}")
+            return real.run(sql, parameters)
+
+    for part, arguments in drawn(application, SMALL[name], 1):
+        with contextlib.suppress(AbortedByProgram, sqlite3.IntegrityError):
+            part.transaction(Watched(part.name), **arguments)
+    assert sorted(sent) == LOCKED[name]
+
+
+def test_what_cannot_be_locked_is_told() -> None:
+    with pytest.raises(UsageError, match="reads no row of student that can be locked"):
+        _ = locking(enroll_as_printed, "student").procedure
 
 
 @pytest.mark.parametrize(("name", "invariant"), list(BREAKING))

@@ -79,6 +79,22 @@ def test_serializable_keeps_what_must_hold(
     assert document["run"]["committed"] > 0
 
 
+@pytest.mark.parametrize("application", list(SMALL))
+def test_locks_keep_at_read_committed_what_breaks_without_them(
+    application: str, server: Callable[[str], Running], tmp_path: Path
+) -> None:
+    result = isolde(
+        "run",
+        server("postgresql").url,
+        *("--workload", f"{application}-locking", "--isolation", "read-committed", *SMALL[application]),
+        *("--time", SECONDS_TO_HOLD, "-o", str(tmp_path / "run"), "--json"),
+    )
+    assert result.status == 0, result.output + result.errors
+    document = json.loads(result.output)
+    assert document["quiet_points"] >= 1
+    assert document["run"]["committed"] > 0
+
+
 def test_every_statement_is_recorded_with_its_rows(tmp_path: Path) -> None:
     result = isolde(
         "run", "--workload", "bank", "--transactions", "60", "--scale", "accounts=20", "-o", str(tmp_path / "run")

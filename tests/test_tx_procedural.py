@@ -215,6 +215,57 @@ def test_a_body_is_its_steps(dialect: Dialect, declarations: str, text: str, exp
     assert body(text, dialect, declarations) == expected
 
 
+# Each in PL/pgSQL, in MySQL's procedures and in the plain form: text, steps of the plain form, or what is refused.
+ENDINGS = [
+    ("DELETE FROM t; COMMIT;", ["DELETE FROM t"]),
+    ("DELETE FROM t; COMMIT WORK; RETURN;", ["DELETE FROM t", "return"]),
+    ("IF 1 = 1 THEN DELETE FROM t; COMMIT; ELSE ROLLBACK; END IF;", ["if 1 = 1", "  DELETE FROM t", "else", "  abort"]),
+    ("IF 1 = 1 THEN COMMIT; RETURN; END IF; DELETE FROM t;", ["if 1 = 1", "  return", "DELETE FROM t"]),
+    ("DELETE FROM t; ROLLBACK;", ["DELETE FROM t", "abort"]),
+    ("IF 1 = 1 THEN ROLLBACK; RETURN; END IF; DELETE FROM t;", ["if 1 = 1", "  abort", "  return", "DELETE FROM t"]),
+    ("DELETE FROM t; COMMIT; DELETE FROM t;", "a statement after COMMIT"),
+    ("COMMIT; SELECT b FROM t;", "a statement after COMMIT"),
+    ("IF 1 = 1 THEN COMMIT; END IF; DELETE FROM t;", "a statement after COMMIT"),
+    ("COMMIT; IF 1 = 1 THEN DELETE FROM t; END IF;", "a statement after COMMIT"),
+    ("COMMIT; IF 1 = 1 THEN ROLLBACK; END IF;", "a statement after COMMIT"),
+    ("COMMIT; COMMIT;", ["", ""]),
+    ("WHILE 1 = 1 {do} DELETE FROM t; COMMIT; END {while};", "COMMIT inside of a loop"),
+    ("WHILE 1 = 1 {do} COMMIT; RETURN; END {while};", [": while 1 = 1", "  return"]),
+    ("ROLLBACK TO SAVEPOINT a;", "ROLLBACK TO a savepoint"),
+    ("COMMIT AND CHAIN;", "COMMIT AND CHAIN"),
+    ("ROLLBACK AND CHAIN;", "ROLLBACK AND CHAIN"),
+    ("DELETE FROM t; START TRANSACTION;", "a transaction's begin inside of a procedure"),
+]
+
+
+@pytest.mark.parametrize("form", ["postgresql", "mysql", "plain"])
+@pytest.mark.parametrize(("text", "expected"), ENDINGS)
+def test_a_procedure_is_one_transaction_in_every_form(form: str, text: str, expected: list[str] | str) -> None:
+    dialect = MY if form == "mysql" else PG
+    words = {"do": "DO", "while": "WHILE"} if form == "mysql" else {"do": "LOOP", "while": "LOOP"}
+    text = text.format(**words)
+
+    def steps() -> list[str]:
+        if form == "plain":
+            return outline(program(f"{TABLE}-- @txn p\n{text}", PG).procedures[0].body)
+        return body(text, dialect)
+
+    if isinstance(expected, str):
+        with pytest.raises(OutsideFragment, match=expected) as refusal:
+            steps()
+        assert refusal.value.instead
+    else:
+        assert steps() == [line for line in expected if line]
+
+
+@pytest.mark.parametrize("text", ["ROLLBACK; DELETE FROM t;", "IF 1 = 1 THEN ROLLBACK; END IF; DELETE FROM t;"])
+def test_a_database_goes_on_after_rollback_and_the_plain_form_does_not(text: str) -> None:
+    for dialect in (PG, MY):
+        with pytest.raises(OutsideFragment, match="a statement after ROLLBACK"):
+            body(text, dialect)
+    assert "abort" in " ".join(outline(program(f"{TABLE}-- @txn p\n{text}", PG).procedures[0].body))
+
+
 REFUSED = [
     (PG, "EXCEPTION WHEN OTHERS THEN NULL;", "EXCEPTION"),
     (PG, "EXECUTE 'SELECT 1';", "run time"),
@@ -328,13 +379,6 @@ def test_the_plain_form_is_the_same_in_every_dialect(dialect: Dialect) -> None:
     assert [local.name for local in orders.parameters] == ["n", "c"]
     assert outline(orders.body) == ["for k in 1..:n", "  INSERT INTO accounts VALUES (k, :c)"]
     assert [(one.name, one.meaning) for one in found.invariants] == [("positive", "nobody owes")]
-
-
-def test_an_array_as_a_parameter_is_refused_where_it_stands() -> None:
-    text = f"{TABLE}-- @txn a\nSELECT b FROM t\nWHERE id = :item[k];"
-    with pytest.raises(OutsideFragment, match="subscript") as refusal:
-        program(text, PG)
-    assert refusal.value.place.startswith("sql:4:")
 
 
 def test_variables_of_mysql_hide_columns() -> None:

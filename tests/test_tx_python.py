@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -12,7 +14,7 @@ import pytest
 
 from isolde.databases.caller import Caller
 from isolde.databases.servers import Running
-from isolde.errors import IsoldeError, OutsideFragment, StatementFailed, UsageError
+from isolde.errors import ExecutionError, IsoldeError, OutsideFragment, StatementFailed, UsageError
 from isolde.semantics.concrete import Ending, Store, call_function
 from isolde.tx.dialects import Dialect
 from isolde.tx.procedures import Program
@@ -175,6 +177,205 @@ def test_a_store_without_sql_calls_no_functions(server: Callable[[str], Running]
         Caller(server("redis").url, SCHEMA)
 
 
+def written(text: str, tmp_path: Path) -> Transaction:
+    """The transaction ``f`` of a module with this text."""
+    path = tmp_path / "odd.py"
+    path.write_text(f"from isolde.tx.python import transaction\n\n\n{text}\n")
+    spec = importlib.util.spec_from_file_location("odd", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: Transaction = module.f
+    return found
+
+
+def function(*lines: str, parameters: str = "tx, a") -> str:
+    return "\n".join(["@transaction", f"def f({parameters}):", *(f"    {line}" for line in lines)])
+
+
+ONE = 'r = tx.one("SELECT id, capacity FROM course WHERE id = :a", a=a)'
+SAME = [
+    function(
+        "for r in tx.all('SELECT id, capacity FROM course ORDER BY id'):",
+        "    if r.capacity > a:",
+        "        return r.id",
+    ),
+    function("n = 0", "while True:", "    n += 1", "    if n > a:", "        break", "return n"),
+    function("while True:", "    n = tx.value('SELECT max(id) FROM course')", "    break", "return n"),
+    function("# one", "", "b = a  # two", "", "return b"),
+    function("größe = a + 1", "return größe"),
+    function('return tx.value("""', "  SELECT capacity", "FROM course -- here", '  WHERE id = :a""", a=a)'),
+    function(
+        "if 0 <= tx.execute('UPDATE course SET capacity = capacity + 1 WHERE id = :a', a=a) < 2 <= a:",
+        "    return 1",
+        "return 0",
+    ),
+    function("b = None if a > 1 else a", "return 1 if b in (1, None) else 0, 1 if b not in (3, 4) else 0"),
+    function("b = tx.value('SELECT capacity FROM course WHERE id = 99')", "return 1 if b == a or b != 2 else 0"),
+    function("_1 = a", "return _1 + tx.execute('UPDATE course SET capacity = :x', x=a + 1) + 5"),
+    function("rows = 2", "row = 3", "found = 4", "S = 5", "return rows + row + found + S + a"),
+    function(ONE, "if r is None or r.capacity > 3:", "    return 0", "return r.capacity"),
+    function(ONE, "return r.capacity if r is not None else -1"),
+    function(ONE, "if not r:", "    return -1", "return r['id'] + r.capacity"),
+    function("s = 'A'", "t = 'a'", "return 1 if s == t else 2 if s < t else 3"),
+    function("s = '2'", "return 1 if a == s else 0"),
+    function("b: int", "b = a", "c: int = b", "return c"),
+    function("b = 1", "for i in range(a):", "    b += i", "    i += 5", "    a = 0", "return b, a"),
+    function("a, b = 1, a", "a, b = b, a", "return a, b"),
+    function("return max(a, 2, a + 1), min(a, 2), abs(a - 5), -a"),
+    "def outside():\n    @transaction\n    def f(tx, a):\n        s = '''x\n        y'''\n        return s\n    return f\n\nf = outside()",
+    "def same(f):\n    return f\n\n\n@transaction\n@same\ndef f(tx, a):\n    return a",
+    "def told(t):\n    return t\n\n\n@told\n@transaction\ndef f(tx, a):\n    return a",
+    # Python ends in an error here, and the procedure without effect.
+    function(ONE, "tx.execute('DELETE FROM course')", "return r.capacity"),
+    function(ONE, "tx.execute('DELETE FROM course')", "if r.capacity > 3:", "    return 1", "return 0"),
+    function("i, n = tx.one('SELECT id, capacity FROM course WHERE id = :a', a=a)", "return i + n"),
+    function(
+        "b = tx.value('SELECT capacity FROM course WHERE id = :a', a=a)",
+        "tx.execute('DELETE FROM course')",
+        "return b + 1",
+    ),
+    function(
+        "b = tx.value('SELECT capacity FROM course WHERE id = :a', a=a)", "if not b < 3:", "    return 1", "return 2"
+    ),
+    function("b = tx.value('SELECT capacity FROM course WHERE id = :a', a=a)", "return max(1, b)"),
+    function("if a > 1:", "    raise ValueError('no')", "return a"),
+    function("assert a > 1, 'more'", "return a"),
+]
+
+
+@pytest.mark.parametrize("dialect", list(Dialect))
+@pytest.mark.parametrize("text", SAME)
+def test_odd_functions_mean_what_they_do(text: str, dialect: Dialect, tmp_path: Path) -> None:
+    odd = written(text, tmp_path)
+    whole = program(SCHEMA, [odd])
+    for argument in (0, 1, 2, 3, 7, -1):
+        plain, compiled = filled(dialect), filled(dialect)
+        expected: Any
+        try:
+            result = call_function(plain, odd, argument)
+            expected = result if isinstance(result, tuple) else (result,)
+        except (AssertionError, AttributeError, TypeError, ValueError):
+            expected = None
+        found: Any = None
+        with contextlib.suppress(ExecutionError):
+            outcome = compiled.call(whole, "f", (argument,))
+            found = (outcome.values or (None,)) if outcome.ending is Ending.RETURNED else None
+        assert found == expected, argument
+        assert plain.same_state(compiled), argument
+
+
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_an_integer_that_does_not_fit_is_an_error_and_never_another_number(dialect: Dialect, tmp_path: Path) -> None:
+    odd = written(function("b = a * 4611686018427387904", "c = b + b", "d = -c", "return c - 1 - d"), tmp_path)
+    whole = program(SCHEMA, [odd])
+    assert filled(dialect).call(whole, "f", (0,)).values == (-1,)
+    for argument in (1, 2, 3, -1, -2, 2**62, 2**63 - 1, -(2**63), 2**63, -(2**70)):
+        store = filled(dialect)
+        with pytest.raises(ExecutionError, match="out of range") as caught:
+            store.call(whole, "f", (argument,))
+        assert caught.value.kind == "out-of-range"
+        assert call_function(store, odd, argument) == 2**64 * argument - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (function("return a + G") + "\n\nG = 5", 6, "'G', which is not the function's own, is outside"),
+        (
+            "def g(b):\n    @transaction\n    def f(tx, a):\n        return a + b\n    return f\n\nf = g(1)",
+            7,
+            "'b', which is not",
+        ),
+        (function("return a", parameters="tx, a, *b"), 5, "this list of parameters"),
+        (function("return a", parameters="tx, /, a"), 5, "this list of parameters"),
+        (function("return a", parameters="self, tx, a"), 5, "a method"),
+        (function("tx = a", "return tx"), 6, "an assignment to the handle 'tx'"),
+        (function("def g(b):", "    return b", "return g(a)"), 6, "a function inside of a transaction"),
+        (function("return f'{a}'"), 6, "an f-string"),
+        (function("return 'x' + a"), 6, "'x' as a number"),
+        (function("return (a > 1) + 1"), 6, "the condition 'a > 1' as a number"),
+        (function("return a ** 2"), 6, "'a ** 2'"),
+        (function("return 0.5 + a"), 6, "the number 0.5"),
+        (function("return a + 9223372036854775808"), 6, "integers have 64 bits"),
+        (function("return round(a)"), 6, "Python rounds a half to the even side"),
+        (function("return min(a)"), 6, "min of one value"),
+        (function("return sum(r.id for r in tx.all('SELECT id FROM course'))"), 6, "the call 'sum'"),
+        (function("return [r.id for r in tx.all('SELECT id FROM course')]"), 6, "a comprehension"),
+        (function("return (lambda: a)()"), 6, "outside"),
+        (function("for i in range(3):", "    a += i", "else:", "    a = 0", "return a"), 6, "else of a loop"),
+        (function("while a < 3:", "    a += 1", "else:", "    a = 0", "return a"), 6, "else of a loop"),
+        (function("for i in range(a, 0, -1):", "    pass", "return a"), 6, "range(start, stop)"),
+        (function("for i in [1, 2]:", "    a += i", "return a"), 6, "a loop over '[1, 2]'"),
+        (function(ONE, "r.capacity += 1", "return a"), 7, "an assignment to 'r.capacity'"),
+        (function(ONE, "r['capacity'] = 1", "return a"), 7, "rows cannot be changed"),
+        (function("(b, c), d = (1, 2), a", "return b"), 6, "an assignment to '((b, c), d)'"),
+        (function("b, *c = 1, 2, a", "return b"), 6, "an assignment to '(b, *c)'"),
+        (function("b, b = 1, a", "return b"), 6, "name each variable once"),
+        (function("b = c = a", "return b"), 6, "an assignment to several targets"),
+        (function("if (b := a) > 1:", "    return b", "return 0"), 6, "assign it in a line of its own"),
+        (function("match a:", "    case 1:", "        return 2", "return 3"), 6, "use if and elif"),
+        (function("try:", "    return a", "except ValueError:", "    return 0"), 6, "an error ends the transaction"),
+        (function("with open('x') as y:", "    return a"), 6, "with is outside"),
+        (function("global G", "G = a", "return a"), 6, "global is outside"),
+        (function("import os", "return a"), 6, "an import inside"),
+        (function("b = a", "del b", "return a"), 7, "del is outside"),
+        (function("yield a"), 6, "yield is outside"),
+        (function("a + 1", "return a"), 6, "which does nothing,"),
+        (function("if a > 1:", "    b = 1", "return b"), 8, "'b' where it may have no value"),
+        (function("for i in range(a):", "    pass", "return i"), 8, "'i' where it may have no value"),
+        (function("while a < 3:", "    a += 1", "    b = a", "return b"), 9, "'b' where it may have no value"),
+        (function(ONE, "if a > 1 and r.capacity > 1:", "    return 1", "return 0"), 7, "of a row that may be missing"),
+        (
+            function(ONE, "while r.capacity > a:", "    a += 1", "return a"),
+            7,
+            "a row that may be missing in the condition",
+        ),
+        (function(ONE, "s = r", "return s.id"), 7, "the row or rows 'r' as a value"),
+        (function(ONE, "r = 5", "return r"), 7, "'r' for a row and for a value"),
+        (function(ONE, "return r[0]"), 7, "name the column: r.column"),
+        (function("return a.real"), 6, "only rows that tx.one or a loop over tx.all gives"),
+        (
+            function("range = a", "for i in range(3):", "    pass", "return a"),
+            7,
+            "the call 'range', which is not Python's own",
+        ),
+        (
+            "def max(a, b):\n    return 42\n\n\n" + function("return max(a, 2)"),
+            10,
+            "the call 'max', which is not Python's own",
+        ),
+        (function("return tx.value('SELECT id, capacity FROM course')"), 6, "2 columns for 1 names"),
+        (function("return tx.value('SELECT * FROM course')"), 6, "tx.value of '*'"),
+        (function("return tx.value('DELETE FROM course')"), 6, "tx.value of a statement without rows"),
+        (function("b, c = tx.one('SELECT id FROM course')", "return b"), 6, "1 columns for 2 names"),
+        (function("tx.execute('DELETE FROM course', **{'a': a})"), 6, "** in a call of the database"),
+        (function("f()", "return a"), 6, "write f(tx, …) with plain arguments"),
+        (function("f(tx, a, a)", "return a"), 6, "it takes 2"),
+        (function("b, c = f(tx, a)", "return 1"), 6, "1 values of f for 2 names"),
+        (function("b = f(tx, a)", "return 1, 2"), 6, "2 values of f for 1 names"),
+        (function("return f(tx, a)"), 6, "assign what another transaction returns to a variable"),
+        ("@transaction\nasync def f(tx, a):\n    return a", 4, "not as a lambda and not async"),
+        ("f = transaction(lambda tx, a: a)", 4, "not as a lambda and not async"),
+        (
+            "import functools\n\n\ndef wrap(f):\n    @functools.wraps(f)\n    def g(tx, a):\n        return f(tx, a + 1)\n    return g\n\n\n"
+            "@transaction\n@wrap\ndef f(tx, a):\n    return a",
+            14,
+            "a decorator below @transaction",
+        ),
+    ],
+)
+def test_what_could_mean_something_else_is_refused_at_its_line(
+    text: str, line: int, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(OutsideFragment) as caught:
+        _ = written(text, tmp_path).procedure
+    assert caught.value.place.startswith(f"{tmp_path / 'odd.py'}:{line}"), caught.value
+    assert words in str(caught.value)
+    assert caught.value.instead
+
+
 @transaction
 def divides(_: Any, a: int) -> Any:
     return a / 2
@@ -243,7 +444,7 @@ def uses_a_window(tx: Any) -> Any:
         (passes_too_much, "the argument a is outside of the transaction language; the SQL has no :a"),
         (may_skip, "where it may be skipped"),
         (calls_others, "the call 'print'"),
-        (has_defaults, "these parameters"),
+        (has_defaults, "this list of parameters"),
         (comprehends, "outside of the transaction language"),
         (uses_a_window, "a window function"),
     ],

@@ -6,7 +6,9 @@ with variables put in as literals of their type.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
+from itertools import count
 from typing import Any, assert_never
 
 from isolde.errors import ExecutionError, OutsideFragment
@@ -204,7 +206,10 @@ class Ended(Exception):
 class Interpreter:
     """Runs one procedure of a program on a real database."""
 
-    def __init__(self, real: Real, program: pr.Program, procedure: pr.Procedure) -> None:
+    def __init__(
+        self, real: Real, program: pr.Program, procedure: pr.Procedure, new_ids: Iterator[int] | None = None
+    ) -> None:
+        self.new_ids = new_ids or count(1)
         self.real, self.program, self.procedure, self.text = real, program, procedure, Text(real.dialect)
         self.variables: dict[str, Any] = {}
         self.held: dict[str, list[tuple[Any, ...]]] = {}
@@ -229,6 +234,8 @@ class Interpreter:
 
     def bound(self, node: Any) -> Any:
         """The node with variables replaced by their values."""
+        if isinstance(node, ex.Parameter):
+            return self.literal(self.variables[node.name])
         if isinstance(node, ex.Name):
             if node.table is None and node.name in self.variables:
                 return self.literal(self.variables[node.name], node.name in self.booleans)
@@ -270,6 +277,12 @@ class Interpreter:
                 self.spread(step.into, rows[0] if rows else None)
             case pr.Assign():
                 self.variables[step.variable] = self.value(step.value)
+            case pr.Draw():
+                self.variables[step.variable] = next(self.new_ids)
+            case pr.Pick():
+                items, index = self.variables[step.items], self.value(step.index)
+                inside = index is not None and 0 < index <= len(items)
+                self.variables[step.variable] = items[index - 1] if inside else None
             case pr.If():
                 for condition, body in step.branches:
                     if self.holds(condition):
@@ -320,7 +333,7 @@ class Interpreter:
         called = self.program.procedure(step.procedure)
         assert called is not None
         arguments = tuple(self.value(argument) for argument in step.arguments)
-        ending, values = Interpreter(self.real, self.program, called).run(arguments)
+        ending, values = Interpreter(self.real, self.program, called, self.new_ids).run(arguments)
         if ending is not Ending.RETURNED:
             raise Ended(ending)
         for place, variable in enumerate(step.into):

@@ -57,6 +57,27 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
+class Draw:
+    """The variable gets an id that was never drawn before, by this or by any other transaction, even one that failed."""
+
+    variable: str
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """The variable gets the element at ``index``, from 1, of a list that the caller gave; null outside of the list.
+
+    Null and no error, as PostgreSQL's arrays have it: so an element may be picked before it is known whether it is needed.
+    """
+
+    variable: str
+    items: str
+    index: Expression
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class If:
     """The first condition that is true; unknown is not."""
 
@@ -194,6 +215,8 @@ Step = (
     | Fetch
     | FetchAll
     | Assign
+    | Draw
+    | Pick
     | If
     | ForEach
     | ForRange
@@ -212,16 +235,21 @@ Step = (
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A variable with its type and first value."""
+    """A variable with its type and first value. ``many``: a parameter that is a list of values, for ``Pick``."""
 
     name: str
     type: Type | None = None
     default: Expression | None = None
+    many: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """One transaction. Variables need not be declared: one that is assigned to is there, null at first."""
+    """One transaction. Variables need not be declared: one that is assigned to is there, null at first.
+
+    ``strict``: its own expressions are Python's, whatever the database makes of nulls, of large integers and of texts. Arithmetic
+    and order of a null, and an integer that does not fit into 64 bits, are errors, which end it without effect.
+    """
 
     name: str
     parameters: tuple[Local, ...]
@@ -229,6 +257,7 @@ class Procedure:
     locals: tuple[Local, ...] = ()
     cursors: tuple[Cursor, ...] = ()
     place: Place | None = field(default=None, compare=False)
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

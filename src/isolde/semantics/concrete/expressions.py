@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, assert_never
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, assert_never
 from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete.catalog import TableInfo
 from isolde.semantics.concrete.rules import outside
-from isolde.semantics.concrete.static import BOOLEAN, Code, Sort, Static
+from isolde.semantics.concrete.static import BIGINT, BOOLEAN, NULL, Code, Sort, Static
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import (
     Aggregate,
@@ -22,6 +23,7 @@ from isolde.tx.expressions import (
     Cast,
     Exists,
     Expression,
+    Function,
     InList,
     InQuery,
     Is,
@@ -51,6 +53,19 @@ COMPARING = frozenset(
 )
 
 
+PYTHON: dict[Binary | Function, Callable[..., object]] = {
+    Binary.SAME: operator.eq,
+    Binary.LESS: operator.lt,
+    Binary.LESS_EQUAL: operator.le,
+    Binary.GREATER: operator.gt,
+    Binary.GREATER_EQUAL: operator.ge,
+    Function.ABS: abs,
+    Function.GREATEST: max,
+    Function.LEAST: min,
+}
+"""What a strict procedure compares by; it has no other comparisons and functions."""
+
+
 @dataclass(slots=True)
 class Binding:
     """Rows of a source under its name, in a variable of the generated code."""
@@ -71,7 +86,8 @@ class Binding:
 class Frame:
     """One generated function: what is bound in it, and what it needs from those around it.
 
-    ``repeated``: its body may run several times while tables change, so that a query in it is not remembered.
+    ``repeated``: its body may run several times while tables change, so that a query in it is not remembered. ``strict``: null
+    operands are errors, and integers stay integers.
     """
 
     compiler: Compiler
@@ -81,6 +97,7 @@ class Frame:
     free: dict[str, bool] = field(default_factory=dict)
     memos: list[str] = field(default_factory=list)
     repeated: bool = False
+    strict: bool = False
     aggregated: Callable[[Aggregate], Code] | None = None
 
     def resolve(self, name: Name) -> Code:
@@ -176,7 +193,10 @@ class Frame:
             case Case():
                 return self._case(expression)
             case Call():
-                return rules.call(expression.function, [self.compile(argument) for argument in expression.arguments])
+                arguments = [self.compile(argument) for argument in expression.arguments]
+                if self.strict and expression.function in PYTHON:
+                    return self._in_python(PYTHON[expression.function], arguments)
+                return rules.call(expression.function, arguments)
             case Cast():
                 return rules.cast(self.compile(expression.operand), expression.type)
             case Aggregate():
@@ -196,10 +216,37 @@ class Frame:
 
     def _unary(self, node: UnaryOperation) -> Code:
         operand = self.compile(node.operand)
-        folding = self.compiler.dialect is Dialect.MYSQL and node.operator is Unary.NEGATE
+        if node.operator is Unary.NEGATE:
+            return self._checked([operand], lambda codes: self._negated(node, codes[0]))
+        return self.compiler.rules.unary(node.operator, operand)
+
+    def _negated(self, node: UnaryOperation, operand: Code) -> Code:
+        folding = self.compiler.dialect is Dialect.MYSQL and not self.strict
         if folding and operand.type.sort is Sort.INTEGER and not _written(node.operand):
             return self._mysql_negated(node, operand)
         return self.compiler.rules.unary(node.operator, operand)
+
+    def _in_python(self, function: Callable[..., object], operands: list[Code], type_: Static | None = None) -> Code:
+        """What Python makes of the operands: of this type, or of theirs."""
+        if type_ is None:
+            operands, type_ = self.compiler.rules.common(self._typed(operands), "a function")
+        name, texts = self.compiler.namespace.ref(function), [operand.text for operand in operands]
+        return Code(self.compiler.namespace.call(in_python, name, *texts), type_, solid=True)
+
+    def _typed(self, operands: list[Code]) -> list[Code]:
+        """A null has no type, and a dialect may not know which operator it is for; to Python it is an error anyway."""
+        return [operand.typed(BIGINT) if operand.type.sort is Sort.NULL else operand for operand in operands]
+
+    def _checked(self, operands: list[Code], operation: Callable[[list[Code]], Code]) -> Code:
+        """The result of an operation; in a strict procedure, an error where Python has one."""
+        if not self.strict:
+            return operation(operands)
+        typed = self._typed(operands)
+        named = [self._named(operand) for operand in typed]
+        result = operation([again for _, again in named])
+        text = self.compiler.namespace.call(python_result, *(bound for bound, _ in named), result.text)
+        integers = all(operand.type.sort is Sort.INTEGER for operand in typed)
+        return Code(text, BIGINT if integers and result.type.sort is Sort.DECIMAL else result.type, solid=True)
 
     def _mysql_negated(self, node: UnaryOperation, operand: Code) -> Code:
         """MariaDB makes a decimal of the negative of a negative constant, because the least integer has no opposite."""
@@ -225,8 +272,10 @@ class Frame:
         if node.operator in LOGIC:
             return rules.logic(node.operator, left, right)
         if node.operator in COMPARING:
+            if self.strict:
+                return self._in_python(PYTHON[node.operator], [left, right], BOOLEAN)
             return rules.compared(node.operator, left, right)
-        return rules.binary(node.operator, left, right)
+        return self._checked([left, right], lambda codes: rules.binary(node.operator, *codes))
 
     def _is(self, node: Is) -> Code:
         operand = self.compile(node.operand)
@@ -364,7 +413,15 @@ class Frame:
             results.append(self.compile(when.result))
         if node.otherwise is not None:
             results.append(self.compile(node.otherwise))
-        results, type_ = rules.common(results, "CASE")
+        texts = {
+            result.type.sort in (Sort.TEXT, Sort.UNKNOWN) for result in results if result.type.sort is not Sort.NULL
+        }
+        if self.strict and len(texts) > 1:
+            raise outside("a choice between texts and other values", "use an if for each")
+        if self.strict and rules.all_null(results):
+            type_ = NULL
+        else:
+            results, type_ = rules.common(results, "CASE")
         if node.otherwise is None:
             results.append(rules.null())
         text = results[-1].text
@@ -380,6 +437,32 @@ def _written(node: Expression) -> bool:
     while isinstance(node, UnaryOperation) and node.operator in (Unary.NEGATE, Unary.PLUS):
         node = node.operand
     return isinstance(node, Literal)
+
+
+def in_python(function: Callable[..., object], *operands: object) -> object:
+    try:
+        return function(*operands)
+    except TypeError as error:
+        raise _wrong_operand(operands, str(error)) from None
+
+
+def python_result(*values: object) -> object:
+    """The last of the values, what the dialect's arithmetic made of the others, where Python would have made it."""
+    *operands, result = values
+    if any(operand is None or isinstance(operand, str) for operand in operands):
+        raise _wrong_operand(operands, "arithmetic is of numbers")
+    if isinstance(result, float | Decimal) and all(isinstance(operand, int) for operand in operands):
+        # SQLite makes an inexact number of integers that are too large, MySQL a decimal of some that it negates.
+        if not -(2**63) <= result < 2**63:
+            raise ExecutionError("out-of-range", f"{result!r} is out of range")
+        return int(result)
+    return result
+
+
+def _wrong_operand(operands: Sequence[object], reason: str) -> ExecutionError:
+    if None in operands:
+        return ExecutionError("not-null", "a null where Python needs a value")
+    return ExecutionError("type", reason)
 
 
 def any_true(answers: list[bool | None]) -> bool | None:

@@ -28,6 +28,7 @@ from isolde.tx.procedures import (
     CallProcedure,
     CloseCursor,
     Cursor,
+    Draw,
     Fetch,
     FetchAll,
     FetchCursor,
@@ -37,6 +38,7 @@ from isolde.tx.procedures import (
     Leave,
     Local,
     OpenCursor,
+    Pick,
     Procedure,
     Program,
     Return,
@@ -63,6 +65,7 @@ def compile_statement(compiler: Compiler, statement: Statement, frame: Frame) ->
 
 def _compile(compiler: Compiler, statement: Statement, frame: Frame) -> tuple[str, str, Columns]:
     compiler.rules.changing = not isinstance(statement, Select)
+    strict, frame.strict = frame.strict, False
     try:
         match statement:
             case Select():
@@ -79,6 +82,7 @@ def _compile(compiler: Compiler, statement: Statement, frame: Frame) -> tuple[st
         return changed.call, "", changed.columns
     finally:
         compiler.rules.changing = False
+        frame.strict = strict
 
 
 class ProcedureCompiler:
@@ -109,6 +113,8 @@ class ProcedureCompiler:
         self.changed = True
 
     def _declare(self, local: Local, type_: Static) -> None:
+        if local.many is not (type_.sort is Sort.ROWS):
+            raise ExecutionError("type", f"parameter {local.name} is {'a list' if local.many else 'no list'}")
         if local.type is not None:
             self.declared[local.name] = local.type
             self.variables[local.name] = self.compiler.rules.column(local.type)
@@ -132,6 +138,8 @@ class ProcedureCompiler:
         start = [f"    v_{variable} = None" for variable in self.variables if f"v_{variable}" not in parameters]
         start += [f"    c_{cursor} = None" for cursor in self.cursors]
         for local, type_ in zip(self.procedure.parameters, self.given, strict=True):
+            if self.procedure.strict:
+                start.append(f"    {self.compiler.namespace.call(fitting, f'v_{local.name}')}")
             if local.type is not None:
                 converted = self.compiler.rules.stored(Code(f"v_{local.name}", type_), Column(local.name, local.type))
                 start.append(f"    v_{local.name} = {converted}")
@@ -139,7 +147,7 @@ class ProcedureCompiler:
         self.compiler.functions.append("\n".join(source))
 
     def _body(self) -> Writer:
-        frame = Frame(self.compiler, variables=self.variables, repeated=True)
+        frame = Frame(self.compiler, variables=self.variables, repeated=True, strict=self.procedure.strict)
         writer = Writer()
         for local in self.procedure.locals:
             if local.default is not None:
@@ -215,6 +223,9 @@ class ProcedureCompiler:
             if known.sort is not type_.sort or len(known.columns) != len(type_.columns):
                 raise outside(f"variable {variable}, which holds rows of different shapes,", "use two variables")
             grown = type_
+        elif self.procedure.strict and (known.sort is Sort.TEXT) is not (type_.sort is Sort.TEXT):
+            # MySQL would make texts of the numbers.
+            raise outside(f"variable {variable}, which holds texts and other values,", "use two variables")
         else:
             _, grown = self.compiler.rules.common([Code("None", known), Code("None", type_)], f"variable {variable}")
         if grown != known:
@@ -275,6 +286,14 @@ class ProcedureCompiler:
             case Assign():
                 value = self._value(step.variable, step.value, frame)
                 writer.line(f"v_{step.variable} = {self._assign(step.variable, value)}")
+            case Draw():
+                writer.line(f"v_{step.variable} = {self._assign(step.variable, Code('S.new_id()', self._integer()))}")
+            case Pick():
+                items = self.variables[step.items]
+                index = self._integral(frame, step.index, "the place in a list is an integer")
+                text = f"{self.compiler.namespace.ref(element)}(v_{step.items}, {index})"
+                picked = self._assign(step.variable, Code(text, items.columns[0][1]))
+                writer.line(f"v_{step.variable} = {picked}")
             case If():
                 self._if(step, frame, writer, loops)
             case ForEach() | ForRange() | While():
@@ -396,9 +415,12 @@ class ProcedureCompiler:
     def _whole(self, frame: Frame, variable: str, expression: Expression) -> str:
         if variable in self.declared:
             return self._assign(variable, self._value(variable, expression, frame))
+        return self._integral(frame, expression, "the bounds of a loop are integers")
+
+    def _integral(self, frame: Frame, expression: Expression, rule: str) -> str:
         code = self.compiler.rules.value(frame.compile(expression))
         if code.type.sort not in (Sort.INTEGER, Sort.ANY, Sort.NULL):
-            raise ExecutionError("type", "the bounds of a loop are integers")
+            raise ExecutionError("type", rule)
         return code.text
 
     def _jump(self, step: Leave | Again, writer: Writer, loops: list[str | None]) -> None:
@@ -472,10 +494,22 @@ def _returned(place: int) -> str:
     return f"returned__{place}"
 
 
+def fitting(value: object) -> None:
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ExecutionError("out-of-range", f"{value} is out of range")
+
+
 def span(first: int | None, last: int | None) -> range:
     if first is None or last is None:
         raise ExecutionError("not-null", "the bounds of a loop must not be null")
     return range(first, last + 1)
+
+
+def element(rows: Sequence[tuple[object]], index: object) -> object:
+    """The one at the index, from 1, in a list that is held as rows of one column."""
+    if index is not None and not isinstance(index, int):
+        raise ExecutionError("type", f"the index of a list is an integer, not {index!r}")
+    return rows[index - 1][0] if index is not None and 1 <= index <= len(rows) else None
 
 
 def assigned(steps: Sequence[Step]) -> list[str]:
@@ -490,7 +524,7 @@ def assigned(steps: Sequence[Step]) -> list[str]:
                 found += [step.found] if not isinstance(step, CallProcedure) and step.found is not None else []
             case FetchAll():
                 found.append(step.into)
-            case Assign():
+            case Assign() | Draw() | Pick():
                 found.append(step.variable)
             case If():
                 for _, body in step.branches:

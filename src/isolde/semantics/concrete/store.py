@@ -16,7 +16,7 @@ from isolde.semantics.concrete.compiler import Compiler, Writer
 from isolde.semantics.concrete.expressions import Frame
 from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal, Ending, Outcome, Result
 from isolde.semantics.concrete.procedures import ProcedureCompiler, compile_statement
-from isolde.semantics.concrete.static import WIDE, Static
+from isolde.semantics.concrete.static import NULL, WIDE, Code, Static, rows_of
 from isolde.semantics.concrete.tables import Row, TableData, Undo, take_back
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Constant
@@ -28,6 +28,11 @@ from isolde.tx.statements import Statement
 STEPS_MAX = 1_000_000
 """Rounds of loops and calls of one procedure, so that an endless one ends."""
 
+FIRST_NEW_ID = 1_000_000_000
+"""Ids that procedures draw begin here: the small ids of rows that were loaded stay free, and they fit into 32 bits."""
+
+Argument = Constant | Sequence[Constant]
+"""What a procedure is given: a value, or a list of values for a parameter that is one."""
 State = dict[str, list[Row]]
 
 
@@ -40,9 +45,17 @@ class Compiled:
         self.procedures: dict[tuple[int, str, tuple[Any, ...]], tuple[Program, Any]] = {}
         self.rules = Compiler(catalog).rules
 
-    def types(self, values: Iterable[Constant]) -> tuple[Static, ...]:
-        given = self.rules.given
-        return tuple(given(value) for value in values)
+    def types(self, values: Iterable[Any]) -> tuple[Static, ...]:
+        return tuple(self._given(value) for value in values)
+
+    def _given(self, value: Any) -> Static:
+        if not isinstance(value, tuple):
+            return self.rules.given(value)
+        codes = [Code("None", self.rules.given(item)) for (item,) in value if item is not None]
+        if len({code.type.sort for code in codes}) > 1:
+            raise ExecutionError("type", "the values of a list have to be of one type")
+        type_ = self.rules.common(codes, "a list")[1] if codes else NULL
+        return rows_of((("element", type_),))
 
     def statement(
         self, statement: Statement, names: tuple[str, ...], types: tuple[Static, ...]
@@ -91,6 +104,7 @@ class Store:
         self._clock = clock
         self._now: datetime | None = None
         self._open = False
+        self._new_id = FIRST_NEW_ID
 
     # Running
 
@@ -103,7 +117,7 @@ class Store:
         self._open = True
         return Transaction(self)
 
-    def call(self, program: Program, name: str, arguments: Mapping[str, Constant] | Sequence[Constant] = ()) -> Outcome:
+    def call(self, program: Program, name: str, arguments: Mapping[str, Argument] | Sequence[Argument] = ()) -> Outcome:
         """Runs a procedure as one transaction. An ``ExecutionError`` leaves no effect, as an abort does."""
         if isinstance(arguments, Mapping):
             procedure = program.procedure(name)
@@ -119,7 +133,7 @@ class Store:
         self.steps_left = self.steps_max
         self.portals = set()
         try:
-            values = self.called(program, name, arguments)
+            values = self.called(program, name, [_held(argument) for argument in arguments])
         except AbortSignal as signal:
             take_back(self.tables, self.undo, 0)
             return Outcome(Ending.ABORTED, reason=signal.reason)
@@ -131,7 +145,7 @@ class Store:
             raise
         return Outcome(Ending.RETURNED, values)
 
-    def called(self, program: Program, name: str, arguments: Sequence[Constant]) -> tuple[Constant, ...]:
+    def called(self, program: Program, name: str, arguments: Sequence[Any]) -> tuple[Constant, ...]:
         """The body of a procedure in the transaction that is running; for ``CALL``."""
         key = (id(program), name, tuple(map(_shape, arguments)))
         found = self.compiled.procedures.get(key)
@@ -154,6 +168,11 @@ class Store:
         value = table.counter
         table.counter += 1
         return value
+
+    def new_id(self) -> int:
+        """An id that was never drawn: no rollback gives one back."""
+        self._new_id += 1
+        return self._new_id - 1
 
     def now(self) -> datetime:
         """The time at which the transaction first asked: the same until it ends."""
@@ -214,13 +233,20 @@ def _bag(rows: Iterable[Row]) -> dict[Row, int]:
     return counted
 
 
-def _shape(value: Constant) -> Any:
+def _held(argument: Argument) -> Any:
+    """A list as rows of one column, which is how variables hold many values."""
+    return tuple((item,) for item in argument) if isinstance(argument, list | tuple) else argument
+
+
+def _shape(value: Any) -> Any:
     """What of a value decides how code for it looks: its type, its width, its scale."""
     kind = type(value)
+    if kind is tuple:
+        return frozenset(_shape(item) for (item,) in value)
     if kind is int:
-        return 32 if -0x80000000 <= value < 0x80000000 else (64 if -(2**63) <= value < 2**63 else 65)  # type: ignore[operator]
+        return 32 if -0x80000000 <= value < 0x80000000 else (64 if -(2**63) <= value < 2**63 else 65)
     if kind.__name__ == "Decimal":
-        return value.as_tuple().exponent, value.adjusted() >= WIDE  # type: ignore[union-attr]
+        return value.as_tuple().exponent, value.adjusted() >= WIDE
     return kind
 
 

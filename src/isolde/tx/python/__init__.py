@@ -12,6 +12,7 @@ language when an engine must reason about it (``docs/language.md`` has the subse
 """
 
 from isolde.tx.python.handle import AbortedByProgram, Handle, Row
+from isolde.tx.python.locking import locking
 from isolde.tx.python.transaction import Transaction, program, transaction
 
-__all__ = ["AbortedByProgram", "Handle", "Row", "Transaction", "program", "transaction"]
+__all__ = ["AbortedByProgram", "Handle", "Row", "Transaction", "locking", "program", "transaction"]

@@ -1,22 +1,20 @@
 """From the source of a Python function to a procedure of the transaction language.
 
 The subset is small and documented (``docs/language.md``): what is outside of it is refused with the line and with what to write
-instead. Comparisons mean what the database means by them, except that ``==`` and ``!=`` are never unknown: in Python, ``None``
-equals ``None``.
+instead. The procedure is ``strict``: its own expressions mean what Python means by them, its statements what the database does.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from isolde.errors import MalformedProgram, OutsideFragment, UsageError
+from isolde.errors import MalformedProgram, OutsideFragment
 from isolde.tx.dialects import Dialect
-from isolde.tx.expressions import Binary, BinaryOperation, Literal, Name, Parameter
+from isolde.tx.expressions import Binary, BinaryOperation, Is, Literal, Name, Parameter, Truth
 from isolde.tx.place import Place
 from isolde.tx.procedures import (
     Abort,
@@ -38,6 +36,11 @@ from isolde.tx.procedures import (
     While,
 )
 from isolde.tx.python.expressions import Expressions
+from isolde.tx.python.hints import outside_statement
+from isolde.tx.python.names import Holds, Known, assigned_in, is_builtin, joined, kinds, outer, seen
+from isolde.tx.python.source import Source, returned, source_of
+from isolde.tx.python.transaction import Transaction
+from isolde.tx.queries import Select, Star
 from isolde.tx.rewrite import rewritten
 from isolde.tx.sql import statement
 from isolde.tx.statements import Statement
@@ -45,43 +48,44 @@ from isolde.tx.statements import Statement
 
 def compiled(function: Callable[..., Any], dialect: Dialect) -> Procedure:
     """What the function means."""
-    try:
-        lines, first = inspect.getsourcelines(function)
-    except (OSError, TypeError):
-        raise UsageError(f"the source of {function.__name__} cannot be found; define it in a file") from None
-    tree = ast.parse(textwrap.dedent("".join(lines)))
-    definition = tree.body[0]
-    source = inspect.getsourcefile(function) or function.__name__
-    indent = len(lines[0]) - len(lines[0].lstrip())
-    if not isinstance(definition, ast.FunctionDef):
-        raise OutsideFragment(f"{source}:{first}", "this function", "define it with def, not as a lambda and not async")
-    return _Compiler(source, first - 1, indent, dialect, function).procedure(definition)
+    source = source_of(function)
+    return _Compiler(source, dialect, function).procedure(source.definition)
 
 
 @dataclass(slots=True)
 class _Compiler:
-    source: str
-    line_offset: int
-    indent: int
+    source: Source
     dialect: Dialect
     function: Callable[..., Any]
     handle: str = ""
+    names: frozenset[str] = frozenset()
+    """All names of the function's own."""
     rows: set[str] = field(default_factory=set)
     """Variables that hold one row, or none."""
     tables: set[str] = field(default_factory=set)
     """Variables that hold a list of rows."""
+    known: Known | None = None
+    """What is known here; ``None`` where nobody gets."""
+    breaks: list[list[Known | None]] = field(default_factory=list)
+    """For each loop around: what was known where it was left."""
     hoisted: list[Step] = field(default_factory=list)
     """Steps that have to come before the one that is being compiled."""
     fresh: int = 0
 
     def procedure(self, definition: ast.FunctionDef) -> Procedure:
         arguments = definition.args
-        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults or not arguments.args:
+        unusual = arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults
+        if unusual or arguments.posonlyargs or not arguments.args:
             raise self.refusal(
-                definition, "these parameters", "write def name(tx, first, second): plain parameters, no defaults"
+                definition, "this list of parameters", "write def name(tx, first, second): plain ones, no defaults"
             )
         self.handle = arguments.args[0].arg
-        parameters = tuple(Local(argument.arg) for argument in arguments.args[1:])
+        if self.handle in {"self", "cls"}:
+            raise self.refusal(definition, "a method", "define a function whose first parameter is the handle")
+        parameters = [argument.arg for argument in arguments.args[1:]]
+        self.names = assigned_in(definition.body) | set(parameters)
+        self.kinds(definition, parameters)
+        self.known = Known(frozenset(parameters), frozenset())
         body = definition.body
         if (
             isinstance(body[0], ast.Expr)
@@ -89,7 +93,20 @@ class _Compiler:
             and isinstance(body[0].value.value, str)
         ):
             body = body[1:]
-        return Procedure(definition.name, parameters, self.block(body), place=self.place(definition))
+        steps, place = self.block(body), self.place(definition)
+        return Procedure(definition.name, tuple(map(Local, parameters)), steps, place=place, strict=True)
+
+    def kinds(self, definition: ast.FunctionDef, parameters: list[str]) -> None:
+        """Each name holds one kind of thing."""
+        held = dict.fromkeys(parameters, Holds.VALUE)
+        for target, name, kind in kinds(definition, self.handle):
+            if name == self.handle:
+                raise self.refusal(target, f"an assignment to the handle '{name}'", "use another name")
+            if held.setdefault(name, kind) is not kind:
+                what = f"'{name}' for {held[name].value} and for {kind.value}"
+                raise self.refusal(target, what, "use two names")
+        self.rows = {name for name, kind in held.items() if kind is Holds.ROW}
+        self.tables = {name for name, kind in held.items() if kind is Holds.ROWS}
 
     def block(self, statements: list[ast.stmt]) -> tuple[Step, ...]:
         return tuple(step for node in statements for step in self.steps(node))
@@ -105,13 +122,13 @@ class _Compiler:
     def step(self, node: ast.stmt) -> Step | None:
         place = self.place(node)
         match node:
-            case ast.Pass():
+            case ast.Pass() | ast.AnnAssign(ast.Name(), _, None):
                 return None
             case ast.Expr(ast.Call() as call):
                 return self.effect(call)
-            case ast.Assign([target], value):
+            case ast.Assign([ast.Name() | ast.Tuple() as target], value):
                 return self.assign(target, value)
-            case ast.AnnAssign(target, _, value) if value is not None:
+            case ast.AnnAssign(ast.Name() as target, _, value) if value is not None:
                 return self.assign(target, value)
             case ast.AugAssign(ast.Name(name), operator, value):
                 changed = ast.BinOp(ast.copy_location(ast.Name(name, ast.Load()), node), operator, value)
@@ -121,73 +138,117 @@ class _Compiler:
             case ast.For(target, iterated, body, []):
                 return self.loop(node, target, iterated, body)
             case ast.While(test, body, []):
-                return While(self.condition_of_loop(test), self.block(body), place=place)
-            case ast.Break():
-                return Leave(place=place)
-            case ast.Continue():
-                return Again(place=place)
-            case ast.Return(None):
-                return Return((), place)
-            case ast.Return(ast.Tuple(elements)):
-                return Return(tuple(self.expression(element) for element in elements), place)
-            case ast.Return(value) if value is not None:
-                return Return((self.expression(value),), place)
+                return self.while_loop(test, body, place)
+            case ast.Break() | ast.Continue():
+                if isinstance(node, ast.Break):
+                    self.breaks[-1].append(self.known)
+                self.known = None
+                return Leave(place=place) if isinstance(node, ast.Break) else Again(place=place)
+            case ast.Return(value):
+                return self.result(value, place)
             case ast.Assert(test, message):
                 text = message.value if isinstance(message, ast.Constant) and isinstance(message.value, str) else ""
-                return Assert(self.condition(test), text, place)
+                step = Assert(self.condition(test), text, place)
+                self.see(seen(test, self.rows)[0])
+                return step
             case ast.Raise():
+                self.known = None
                 return Abort(Literal(ast.unparse(node)), place)
             case _:
-                raise self.refusal(
-                    node,
-                    f"'{ast.unparse(node).splitlines()[0]}'",
-                    "the subset has =, if, for, while, return, assert, raise",
-                )
+                raise self.refusal(node, *outside_statement(node))
+
+    def result(self, value: ast.expr | None, place: Place) -> Return:
+        if value is None:
+            values: tuple[Any, ...] = ()
+        elif isinstance(value, ast.Tuple):
+            values = tuple(self.expression(element) for element in value.elts)
+        else:
+            values = (self.expression(value),)
+        self.known = None
+        return Return(values, place)
+
+    def see(self, rows: frozenset[str]) -> None:
+        if self.known is not None:
+            self.known = self.known.seeing(rows)
 
     def conditional(self, node: ast.If, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> If:
-        branches = [(self.condition(test), self.block(body))]
+        condition = self.condition(test)
+        before, (true, false) = self.known, seen(test, self.rows)
+        self.see(true)
+        branch = self.block(body)
+        after, self.known = self.known, before
+        self.see(false)
         # What a later condition needs is computed only if it is reached, so it stays nested instead of becoming a branch.
-        return If(tuple(branches), self.block(orelse), self.place(node))
+        otherwise = self.block(orelse)
+        self.known = joined([after, self.known])
+        return If(((condition, branch),), otherwise, self.place(node))
 
-    def assign(self, target: ast.expr, value: ast.expr) -> Step | None:
+    def while_loop(self, test: ast.expr, body: list[ast.stmt], place: Place) -> While:
+        forever = isinstance(test, ast.Constant) and test.value is True
+        self.enter(body)
+        condition = self.condition_of_loop(test)
+        before, (true, false) = self.known, seen(test, self.rows)
+        self.see(true)
+        steps = self.block(body)
+        self.known = before
+        self.see(false)
+        self.known = joined([*self.breaks.pop(), None if forever else self.known])
+        return While(condition, steps, place=place)
+
+    def enter(self, body: list[ast.stmt], *targets: str) -> None:
+        """A loop begins: what its body assigns to may be anything in the next round."""
+        if self.known is not None:
+            self.known = self.known.forgetting(assigned_in(body) | set(targets))
+        self.breaks.append([])
+
+    def assign(self, target: ast.Name | ast.Tuple, value: ast.expr) -> Step | None:
+        step, names = self.assignment(target, value)
+        if self.known is not None:
+            self.known = self.known.having(*names)
+        return step
+
+    def assignment(self, target: ast.Name | ast.Tuple, value: ast.expr) -> tuple[Step | None, tuple[str, ...]]:
         place = self.place(target)
         call = self.database_call(value)
         match target:
             case ast.Name(name):
-                self.rows.discard(name)
-                self.tables.discard(name)
                 if call is None:
-                    return self.assign_value(name, value, place)
+                    if isinstance(value, ast.Call) and self.called(value.func) is not None:
+                        return self.call_procedure(value, (name,)), (name,)
+                    return Assign(name, self.expression(value), place), (name,)
                 method, sql = call
                 if method == "one":
-                    self.rows.add(name)
-                    return Fetch(sql, (name,), row=True, place=place)
+                    return Fetch(sql, (name,), row=True, place=place), (name,)
                 if method == "all":
-                    self.tables.add(name)
-                    return FetchAll(sql, name, place)
+                    return FetchAll(sql, name, place), (name,)
                 if method == "value":
-                    return Fetch(sql, (name,), place=place)
-                return Run(sql, name, place)
+                    return Fetch(sql, (name,), place=place), (name,)
+                return Run(sql, name, place), (name,)
             case ast.Tuple(elements) if all(isinstance(element, ast.Name) for element in elements):
-                names = tuple(element.id for element in elements if isinstance(element, ast.Name))
+                names = self.distinct(target)
                 if call is not None and call[0] == "one":
                     # Unpacking None is an error in Python.
-                    return Fetch(call[1], names, required=True, place=place)
+                    self.fits(value, call[1], len(names))
+                    return Fetch(call[1], names, required=True, place=place), names
                 if isinstance(value, ast.Tuple) and len(value.elts) == len(names):
-                    return self.assign_together(names, value.elts, place)
-                if isinstance(value, ast.Call):
-                    return self.call_procedure(value, names)
+                    return self.assign_together(names, value.elts, place), names
+                if isinstance(value, ast.Call) and self.called(value.func) is not None:
+                    return self.call_procedure(value, names), names
         raise self.refusal(
             target, f"an assignment to '{ast.unparse(target)}'", "assign to one name, or unpack tx.one(…)"
         )
 
-    def assign_value(self, name: str, value: ast.expr, place: Place) -> Step | None:
-        if isinstance(value, ast.Call) and self.is_transaction(value.func):
-            return self.call_procedure(value, (name,))
-        if isinstance(value, ast.Name):
-            self.rows |= {name} if value.id in self.rows else set()
-            self.tables |= {name} if value.id in self.tables else set()
-        return Assign(name, self.expression(value), place)
+    def distinct(self, target: ast.Tuple) -> tuple[str, ...]:
+        names = tuple(element.id for element in target.elts if isinstance(element, ast.Name))
+        if len(set(names)) < len(names):
+            raise self.refusal(target, f"an assignment to '{ast.unparse(target)}'", "name each variable once")
+        return names
+
+    def fits(self, node: ast.expr, sql: Statement, wanted: int) -> None:
+        """Refuses another number of columns, where it can be told."""
+        items = sql.items if isinstance(sql, Select) else sql.returning
+        if len(items) != wanted and not any(isinstance(item, Star) for item in items):
+            raise self.refusal(node, f"{len(items)} columns for {wanted} names", "use as many names as columns")
 
     def assign_together(self, names: tuple[str, ...], values: list[ast.expr], place: Place) -> Step | None:
         """``a, b = b, a``: all values are taken before the first is assigned."""
@@ -201,50 +262,76 @@ class _Compiler:
             return Run(found[1], place=self.place(call))
         match call.func:
             case ast.Attribute(ast.Name(handle), "abort") if handle == self.handle:
-                reason = self.expression(call.args[0]) if call.args else None
+                given = [*call.args, *(word.value for word in call.keywords)]
+                reason = self.expression(given[0]) if given else None
+                self.known = None
                 return Abort(reason, self.place(call))
-        if self.is_transaction(call.func):
-            return self.call_procedure(call, ())
+        if self.called(call.func) is not None:
+            return self.call_procedure(call, None)
         raise self.refusal(
             call, f"the call '{ast.unparse(call.func)}'", "call tx.one, tx.all, tx.value, tx.execute or tx.abort"
         )
 
-    def call_procedure(self, call: ast.Call, into: tuple[str, ...]) -> CallProcedure:
-        if not self.is_transaction(call.func):
-            raise self.refusal(call, f"the call '{ast.unparse(call.func)}'", "only other transactions can be called")
-        handle, *arguments = call.args
-        if not isinstance(handle, ast.Name) or handle.id != self.handle or call.keywords:
-            raise self.refusal(
-                call, "this call", f"write {ast.unparse(call.func)}({self.handle}, …) with plain arguments"
-            )
-        name = ast.unparse(call.func)
-        return CallProcedure(name, tuple(self.expression(a) for a in arguments), into, self.place(call))
+    def call_procedure(self, call: ast.Call, into: tuple[str, ...] | None) -> CallProcedure:
+        called = self.called(call.func)
+        assert called is not None
+        written = ast.unparse(call.func)
+        handle = call.args[0] if call.args else None
+        starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+        if not isinstance(handle, ast.Name) or handle.id != self.handle or call.keywords or starred:
+            raise self.refusal(call, "this call", f"write {written}({self.handle}, …) with plain arguments")
+        wanted, given = len(inspect.signature(called.function).parameters), len(call.args)
+        if given != wanted:
+            raise self.refusal(call, f"a call of {written} with {given} arguments", f"it takes {wanted}")
+        values = returned(called.function)
+        if into is not None and (values - {0, 1} if len(into) == 1 else values != {len(into)}):
+            counts = " or ".join(map(str, sorted(values)))
+            what = f"{counts} values of {written} for {len(into)} names"
+            raise self.refusal(call, what, "use as many names as it returns values")
+        arguments = tuple(self.expression(argument) for argument in call.args[1:])
+        return CallProcedure(called.name, arguments, into or (), self.place(call))
 
     def loop(self, node: ast.For, target: ast.expr, iterated: ast.expr, body: list[ast.stmt]) -> Step:
         place = self.place(node)
         match iterated:
             case ast.Call(ast.Name("range"), [*bounds], []) if len(bounds) in (1, 2) and isinstance(target, ast.Name):
+                self.builtin(iterated, "range")
                 first = self.expression(bounds[0]) if len(bounds) == 2 else Literal(0)
                 last = self.expression(ast.copy_location(ast.BinOp(bounds[-1], ast.Sub(), ast.Constant(1)), iterated))
-                return ForRange(target.id, first, last, self.block(body), place=place)
+                return ForRange(target.id, first, last, self.rounds(body, target.id), place=place)
         rows: Statement | str
         call = self.database_call(iterated)
         if call is not None and call[0] == "all":
             rows = call[1]
         elif isinstance(iterated, ast.Name) and iterated.id in self.tables:
+            self.usable(iterated)
             rows = iterated.id
         else:
             raise self.refusal(
-                iterated, f"a loop over '{ast.unparse(iterated)}'", "loop over tx.all(…), over its result, or range(…)"
+                iterated,
+                f"a loop over '{ast.unparse(iterated)}'",
+                "loop over tx.all(…), over its result, over range(stop) or range(start, stop)",
             )
         match target:
             case ast.Name(name):
-                self.rows.add(name)
-                return ForEach((name,), rows, self.block(body), row=True, place=place)
+                return ForEach((name,), rows, self.rounds(body, name), row=True, place=place)
             case ast.Tuple(elements) if all(isinstance(element, ast.Name) for element in elements):
-                names = tuple(element.id for element in elements if isinstance(element, ast.Name))
-                return ForEach(names, rows, self.block(body), place=place)
+                names = self.distinct(target)
+                if call is not None:
+                    self.fits(iterated, call[1], len(names))
+                elif len(names) == 1:
+                    raise self.refusal(target, "rows of a variable for one name", "loop with a name: for row in rows")
+                return ForEach(names, rows, self.rounds(body, *names), place=place)
         raise self.refusal(target, f"the loop variable '{ast.unparse(target)}'", "use a name, or a tuple of names")
+
+    def rounds(self, body: list[ast.stmt], *targets: str) -> tuple[Step, ...]:
+        self.enter(body, *targets)
+        before = self.known
+        if self.known is not None:
+            self.known = self.known.having(*targets).seeing(frozenset(targets) & self.rows)
+        steps = self.block(body)
+        self.known = joined([*self.breaks.pop(), before])
+        return steps
 
     def database_call(self, node: ast.expr) -> tuple[str, Statement] | None:
         """The method and the statement of ``tx.method("…", name=value)``; ``None`` if it is no such call."""
@@ -265,7 +352,16 @@ class _Compiler:
             if keyword.arg is None:
                 raise self.refusal(node, "** in a call of the database", "name each parameter")
             given[keyword.arg] = self.argument(keyword.value)
-        return method, self.with_arguments(node, self.parsed(arguments[0], arguments[0].value), given)
+        sql = self.with_arguments(node, self.parsed(arguments[0], arguments[0].value), given)
+        if method != "execute" and not isinstance(sql, Select) and not sql.returning:
+            raise self.refusal(
+                node, f"{self.handle}.{method} of a statement without rows", f"use {self.handle}.execute"
+            )
+        if method == "value":
+            self.fits(node, sql, 1)
+            if isinstance((sql.items if isinstance(sql, Select) else sql.returning)[0], Star):
+                raise self.refusal(node, f"{self.handle}.value of '*'", "name the one column")
+        return method, sql
 
     def parsed(self, node: ast.expr, sql: str) -> Statement:
         """The statement; what is wrong with it is told at the line of the function."""
@@ -280,6 +376,7 @@ class _Compiler:
     def argument(self, value: ast.expr) -> Parameter | Literal:
         """A value for a parameter of a statement: a variable, or one that is computed just before."""
         if isinstance(value, ast.Name) and value.id not in self.rows | self.tables:
+            self.usable(value)
             return Parameter(value.id)
         expression = self.expression(value)
         if isinstance(expression, Literal):
@@ -304,15 +401,19 @@ class _Compiler:
         return bound
 
     def temporary(self, value: Any, place: Place) -> str:
-        self.fresh += 1
-        name = f"_{self.fresh}"
+        name = self.unused()
         self.hoisted.append(Assign(name, value, place))
         return name
 
+    def unused(self) -> str:
+        while True:
+            self.fresh += 1
+            if f"_{self.fresh}" not in self.names:
+                return f"_{self.fresh}"
+
     def counted(self, variable: str, place: Place) -> Name:
         """How many rows a variable holds, counted one by one: the language has no length."""
-        self.fresh += 1
-        count, each = f"_{self.fresh}", f"_{self.fresh}_row"
+        count, each = self.unused(), self.unused()
         one_more = Assign(count, BinaryOperation(Binary.ADD, Name(count), Literal(1)), place)
         self.hoisted += [
             Assign(count, Literal(0), place),
@@ -325,8 +426,7 @@ class _Compiler:
         call = self.database_call(node)
         if call is None or call[0] not in ("value", "execute"):
             raise self.refusal(node, f"'{ast.unparse(node)}' inside an expression", "assign it to a variable first")
-        self.fresh += 1
-        name, place = f"_{self.fresh}", self.place(node)
+        name, place = self.unused(), self.place(node)
         method, sql = call
         self.hoisted.append(Fetch(sql, (name,), place=place) if method == "value" else Run(sql, name, place))
         return Name(name)
@@ -341,21 +441,44 @@ class _Compiler:
         before = len(self.hoisted)
         condition = self.condition(node)
         if len(self.hoisted) > before:
-            raise self.refusal(node, "a database call in the condition of a while", "write while True: … if …: break")
+            what = "a call, a count or a row that may be missing in the condition of a while"
+            raise self.refusal(node, what, "write while True: … if …: break")
         return condition
 
-    def is_transaction(self, function: ast.expr) -> bool:
-        from isolde.tx.python.transaction import Transaction
+    def called(self, function: ast.expr) -> Transaction | None:
+        """The transaction that is called, if it is one."""
+        if not isinstance(function, ast.Name) or function.id in self.names:
+            return None
+        found = outer(self.function, function.id)
+        return found if isinstance(found, Transaction) else None
 
-        if not isinstance(function, ast.Name):
-            return False
-        known = inspect.getclosurevars(self.function)
-        found = known.globals.get(function.id, known.nonlocals.get(function.id))
-        return isinstance(found, Transaction) or found is self.function
+    def usable(self, node: ast.Name) -> None:
+        """Refuses a name that is none of the function's own, or that may have no value yet."""
+        if node.id not in self.names:
+            what = f"'{node.id}', which is not the function's own,"
+            raise self.refusal(node, what, "give the value as a parameter")
+        if self.known is not None and node.id not in self.known.assigned:
+            raise self.refusal(node, f"'{node.id}' where it may have no value", "assign something to it before")
+
+    def builtin(self, node: ast.expr, name: str) -> None:
+        if name in self.names or not is_builtin(self.function, name):
+            raise self.refusal(node, f"the call '{name}', which is not Python's own,", "use another name for yours")
+
+    def there(self, node: ast.expr, row: str, guarded: bool) -> None:
+        """Python raises an error for a column of a row that is missing: the transaction ends there."""
+        if self.known is None or row in self.known.present:
+            return
+        if guarded:
+            what = f"'{ast.unparse(node)}' of a row that may be missing"
+            raise self.refusal(node, what, f"test it before: if {row} is None: …")
+        place = self.place(node)
+        missing = Is(Name(row, place=place), Truth.NULL, place=place)
+        self.hoisted.append(If(((missing, (Abort(Literal("no row"), place),)),), (), place))
+        self.see(frozenset({row}))
 
     def place(self, node: ast.AST) -> Place:
-        line = getattr(node, "lineno", 1) + self.line_offset
-        return Place(self.source, line, getattr(node, "col_offset", 0) + self.indent + 1)
+        line = getattr(node, "lineno", 1) + self.source.offset
+        return Place(self.source.file, line, getattr(node, "col_offset", 0) + 1)
 
     def refusal(self, node: ast.AST, what: str, instead: str) -> OutsideFragment:
         return OutsideFragment(str(self.place(node)), what, instead)

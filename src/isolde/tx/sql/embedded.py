@@ -27,9 +27,11 @@ from isolde.tx.procedures import (
     Assign,
     CallProcedure,
     Cursor,
+    Draw,
     Fetch,
     If,
     Local,
+    Pick,
     Return,
     Run,
     Step,
@@ -37,6 +39,7 @@ from isolde.tx.procedures import (
 from isolde.tx.queries import Select
 from isolde.tx.schema import BOOLEAN, Schema, Type
 from isolde.tx.sql.ambiguity import ambiguous
+from isolde.tx.sql.endings import Endings
 from isolde.tx.sql.names import Names
 from isolde.tx.sql.statements import read_expression, read_statement
 from isolde.tx.sql.stream import Stream
@@ -93,7 +96,7 @@ class Embedded:
     """The block that the handler is declared in, by how many are around it."""
     depth: int = 0
     plain: bool = False
-    """Whether this is the plain form."""
+    """Whether this is the plain form, which has ``new_id()`` and elements of lists."""
     columns_first: bool = False
     """Whether PostgreSQL was told to take a name for a column that is a variable, too."""
     blocks: int = 0
@@ -108,6 +111,11 @@ class Embedded:
     touched: set[str] = field(default_factory=set)
     """Those of them that the step being read assigns to."""
     constants: set[str] = field(default_factory=set)
+    before: list[Step] = field(default_factory=list)
+    """What has to be taken before the step that is being read."""
+    endings: Endings = field(default_factory=Endings)
+    taken: set[str] = field(default_factory=set)
+    """The variables of ``before``, in all steps."""
 
     def __post_init__(self) -> None:
         if self.dialect is Dialect.POSTGRESQL:
@@ -135,10 +143,11 @@ class Embedded:
         return self.names.visible
 
     def expression(self, text: Text) -> Expression:
-        return self.resolved(read_expression(self.counted(text), self.dialect, self.variables))
+        return self.resolved(read_expression(self.counted(self.lifted(text)), self.dialect, self.variables))
 
     def statement(self, text: Text) -> Statement:
-        return self.resolved(read_statement(text, self.dialect, self.variables))
+        self.drawn_once(text)
+        return self.resolved(read_statement(self.lifted(text), self.dialect, self.variables))
 
     def resolved(self, node: _Node) -> _Node:
         """The node with the variables that its names mean."""
@@ -150,6 +159,7 @@ class Embedded:
         return self.names.resolved(node, self.dialect)
 
     def query(self, text: Text) -> Select:
+        self.lifts_nothing(text, "the query of a cursor")
         query = self.statement(text)
         if not isinstance(query, Select):
             raise text.refuse(0, "rows of a change here", "use a query")
@@ -168,6 +178,77 @@ class Embedded:
                 stream.at += 1
         return text if whole is text.whole else Text(whole, text.source, text.offset, text.end)
 
+    # -- new_id() and :list[index], which no statement holds
+
+    def lifted(self, text: Text) -> Text:
+        """Ids and elements of lists as variables, which ``before`` fills: a database is only ever sent values."""
+        if not self.plain:
+            return text
+        stream, whole = Stream(text, self.dialect), text.whole
+        known: dict[str, str] = {}
+        while not stream.ended:
+            start, place = stream.position, stream.place()
+            if (width := self.lifts(stream)) == 0:
+                stream.at += 1
+                continue
+            tokens = stream.tokens[stream.at : stream.at + width]
+            stream.at += width
+            end = tokens[-1].end
+            variable = known.get(text.content[start:end]) or self.unused(text, start)
+            if tokens[0].kind is not Kind.PARAMETER:
+                self.before.append(Draw(variable, place))
+            elif text.content[start:end] not in known:
+                index = self.expression(text.slice(tokens[2].start, tokens[-2].end))
+                self.before.append(Pick(variable, tokens[0].value, index, place))
+                known[text.content[start:end]] = variable
+            first, last = text.offset + start, text.offset + end
+            whole = whole[:first] + f":{variable}".ljust(last - first) + whole[last:]
+        return text if whole is text.whole else Text(whole, text.source, text.offset, text.end)
+
+    def lifts(self, stream: Stream) -> int:
+        """How many tokens ``new_id()`` or ``:list[index]`` has here; 0 if there is none."""
+        if stream.sees("NEW_ID", "(", ")") and "new_id" not in self.signatures:
+            return 3
+        first, second = stream.peek(), stream.peek(1)
+        indexed = second is not None and second.symbol("[") and first is not None and first.end == second.start
+        if not (indexed and first is not None and first.kind is Kind.PARAMETER):
+            return 0
+        depth, ahead = 1, 2
+        while depth and (token := stream.peek(ahead)) is not None:
+            depth += token.symbol("[") - token.symbol("]")
+            ahead += 1
+        if depth or ahead == 3:
+            stream.at += 2
+            stream.fail("an index and ']'")
+        return ahead
+
+    def unused(self, text: Text, position: int) -> str:
+        """A name that is as short as the shortest element, so that places stay."""
+        used = {token.value for token in self.stream.tokens} | self.taken
+        name = next((name for number in range(1, 1000) if (name := f"_{number}") not in used), None)
+        if name is None:
+            raise text.refuse(position, "so many elements and ids in a procedure", "use several procedures")
+        self.taken.add(name)
+        return name
+
+    def drawn_once(self, text: Text) -> None:
+        """Refuses ``new_id()`` where a statement might mean one id or one a row."""
+        stream = Stream(text, self.dialect)
+        unclear = not stream.sees("INSERT|REPLACE")
+        unclear = unclear or any(token.word("SELECT", "CONFLICT", "DUPLICATE") for token in stream.tokens)
+        while self.plain and unclear and not stream.ended:
+            if self.lifts(stream) and stream.sees("NEW_ID"):
+                raise stream.refuse("new_id() that is not a value of INSERT", "assign it first: :id := new_id();")
+            stream.at += 1
+
+    def lifts_nothing(self, text: Text, where: str) -> None:
+        """Refuses what has to be taken before a step, where it would have to be taken again."""
+        stream = Stream(text, self.dialect)
+        while self.plain and not stream.ended:
+            if self.lifts(stream):
+                raise stream.refuse(f"new_id() or an element of a list in {where}", "assign it to a variable first")
+            stream.at += 1
+
     def variable(self) -> str:
         token = self.stream.next()
         if token.kind not in {Kind.WORD, Kind.QUOTED, Kind.PARAMETER} or not token.value:
@@ -176,6 +257,8 @@ class Embedded:
                 raise self.stream.refuse("a session variable", "declare a variable")
             self.stream.fail("a variable")
         variable = self.names.variable(token.value)
+        if self.stream.sees("["):
+            raise self.stream.refuse("an element of a list as a target", "use a variable of its own")
         if self.stream.sees("."):
             raise self.stream.refuse("a part of a variable as a target", "use a variable of its own")
         if variable in self.constants:
@@ -198,8 +281,6 @@ class Embedded:
         names = [self.variable()]
         while self.stream.accept(","):
             names.append(self.variable())
-        if self.stream.sees("["):
-            raise self.stream.refuse("a part of a variable as a target", "use a variable of its own")
         return tuple(names)
 
     def rest(self) -> Text:
@@ -224,7 +305,10 @@ class Embedded:
         stream = Stream(text, self.dialect)
         if any(token.word("ROW_COUNT") for token in stream.tokens):
             self.count(ROWS, steps)
-        steps.append(Assign(variable, self.expression(text), place))
+        value = self.expression(text)
+        # Of several assignments in one SET, a later one sees what those before it did.
+        steps += [*self.before, Assign(variable, value, place)]
+        self.before = []
 
     def called(self, text: Text) -> tuple[str, list[Text]] | None:
         """A call of a procedure of the program, if that is the whole text."""

@@ -61,6 +61,14 @@ class Block(Control):
             self.stream.expect(";")
 
     def step(self, steps: list[Step]) -> None:
+        """One more step, after what it needs to have taken before."""
+        outer, self.before = self.before, []
+        at = len(steps)
+        self.read_step(steps)
+        steps[at:at] = self.before
+        self.before = outer
+
+    def read_step(self, steps: list[Step]) -> None:
         stream, place = self.stream, self.stream.place()
         label = self.label()
         token = stream.peek()
@@ -75,6 +83,9 @@ class Block(Control):
             self.assign(variable, self.rest(), steps, place)
             self.finish()
             return
+        if self.plain and token is not None and token.kind is Kind.PARAMETER:
+            self.variable()
+            stream.fail("':='")
         match word:
             case "LOOP" | "WHILE" | "FOR" | "REPEAT":
                 self.loop(label, steps, place)
@@ -218,8 +229,12 @@ class Block(Control):
             stream.expect("END", "REPEAT")
             self.trailing(label)
             last = If(((done, (Leave(label, place),)),), (), place)
-            steps.append(While(Literal(True, place), (*body, last), target.label, place))
+            steps.append(While(Literal(True, place), (*body, *self.before, last), target.label, place))
+            self.before = []
         elif word == "WHILE":
+            at = stream.at
+            self.lifts_nothing(stream.until("LOOP", "DO"), "the condition of WHILE")
+            stream.at = at
             condition = self.condition("LOOP", "DO")
             stream.expect("LOOP|DO")
             steps.append(While(condition, self.body("LOOP|WHILE", label), target.label, place))
@@ -281,7 +296,11 @@ class Block(Control):
         type_, record = self.type()
         required = stream.accept("NOT", "NULL")
         # The default is read first: a name in it that is declared here means the one outside.
-        default = self.expression(self.rest()) if stream.accept("DEFAULT|:=|=") else None
+        default = None
+        if stream.accept("DEFAULT|:=|="):
+            text = self.rest()
+            self.lifts_nothing(text, "a declaration")
+            default = self.expression(text)
         for name in names:
             variable = self.names.declare(name)
             if record:
@@ -428,20 +447,18 @@ class Block(Control):
     def transaction(self, word: str, steps: list[Step], place: Place) -> None:
         """Begin and end of the transaction, which the procedure is anyway."""
         stream = self.stream
+        start = stream.at
         text = self.rest().content.upper().split()
+        if word in {"COMMIT", "ROLLBACK"} and len(text) > 1 and text[1] not in {"WORK", "TRANSACTION"}:
+            stream.at = start
+            what = f"{word} TO a savepoint" if text[1] == "TO" else f"{' '.join(text[:3])}"
+            raise stream.refuse(what, f"a procedure is one transaction; write {word}")
         if word == "ROLLBACK":
-            if len(text) > 1 and text[1] not in {"WORK", "TRANSACTION"}:
-                raise stream.refuse("ROLLBACK TO a savepoint", "leave the savepoint out")
-            steps.append(Abort(None, place))
+            abort = Abort(None, place)
+            # The plain form is ours: a ROLLBACK there is the end of it.
+            steps.append(abort if self.plain else self.endings.rollback(abort))
         elif word == "COMMIT":
-            # What came after would be another transaction.
-            ahead = 0
-            while (token := stream.peek(ahead)) is not None and (token.symbol(";") or token.word("END")):
-                ahead += 1
-            if self.depth > 1:
-                steps.append(Return(self.outputs(), place))
-            elif token is not None and not token.word("RETURN", "SELECT"):
-                raise stream.refuse("a statement after COMMIT", "use one procedure a transaction")
+            steps.append(self.endings.commit(Assign("commit__", Literal(True, place), place)))
         elif word == "END":
             stream.fail("a statement")
         elif any(not isinstance(step, Assign) for step in steps) or self.depth > 1:

@@ -1,13 +1,14 @@
 """A whole application in one text: tables, procedures, invariants.
 
 Besides stored procedures there is a plain form: a line ``-- @txn name(a, b)`` begins a transaction that goes on to the next such
-line; in it, ``:x`` is a parameter or a variable (``SELECT … INTO :x``). ``-- @invariant name: SELECT …`` says what must return
-no row.
+line; in it, ``:x`` is a parameter or a variable (``SELECT … INTO :x``), ``:x[i]`` an element of a list that is a parameter,
+``new_id()`` an id that was never drawn. ``-- @invariant name: SELECT …`` says what must return no row.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from isolde.tx.dialects import Dialect
@@ -23,7 +24,8 @@ from isolde.tx.sql.stream import Stream
 from isolde.tx.sql.text import Kind, Text
 
 _MARK = re.compile(r"^[ \t]*--[ \t]*@(txn|invariant)\b[ \t]*(.*)$", re.MULTILINE)
-_HEAD = re.compile(r"([^\W\d]\w*)\s*(?:\(([^)]*)\))?")
+_HEAD = re.compile(r"([^\W\d]\w*)[ \t]*(?:\(([^()]*)\))?[ \t]*(?:\d+(?:\.\d+)?[ \t]*%?)?[ \t]*(?:--.*)?\r?$")
+_PARAMETER = re.compile(r"[^\W\d]\w*")
 _INVARIANT = re.compile(r"([^\W\d][\w-]*)\s*(?:\(([^)]*)\))?\s*:\s*(?=\S)")
 _DELIMITER = re.compile(r"^[ \t]*DELIMITER[ \t]+(\S+)[ \t]*$", re.MULTILINE | re.IGNORECASE)
 
@@ -81,12 +83,24 @@ def _sections(text: Text, dialect: Dialect) -> tuple[list[_Section], list[Invari
         end = transactions[index + 1].start() if index + 1 < len(transactions) else len(content)
         found = _HEAD.match(mark.group(2))
         if found is None:
-            raise text.malformed(mark.start(2), f"'{mark.group(2)[:40]}'", "the transaction's name")
+            expected = "a name, its parameters in parentheses, how often it comes: -- @txn withdraw(id, amount) 20"
+            raise text.malformed(mark.start(2), f"'{mark.group(2)[:40]}'", expected)
         names = found.group(2)
-        parameters = tuple(name.strip() for name in names.split(",") if name.strip()) if names is not None else None
+        parameters = None if names is None else tuple(_names(text, mark.start(2) + found.start(2), names))
         sections.append(_Section(found.group(1), parameters, text.slice(mark.end(), end)))
     invariants = [_invariant(text, mark, dialect) for mark in marks if mark.group(1) == "invariant"]
     return sections, invariants, head
+
+
+def _names(text: Text, at: int, listed: str) -> Iterator[str]:
+    """The names in a head's list; ``item[]`` says that it is a list of values, as its use does."""
+    seen: set[str] = set()
+    for part in listed.split(",") if listed.strip() else ():
+        name = part.strip().removesuffix("[]")
+        if not _PARAMETER.fullmatch(name) or name in seen:
+            raise text.malformed(at, f"'{part.strip()}'", "names of parameters, each once, without types")
+        seen.add(name)
+        yield name
 
 
 def _invariant(text: Text, mark: re.Match[str], dialect: Dialect) -> Invariant:
@@ -120,13 +134,13 @@ def _transaction(section: _Section, signatures: dict[str, Signature], dialect: D
     stream = Stream(section.body, dialect)
     block = Block(stream, signatures, signatures[section.name], plain=True)
     place = section.body.place(0)
-    steps = block.steps()
+    steps = block.endings.resolved(block.steps())
     parameters = section.parameters
     if parameters is None:
         parameters = _parameters(stream)
-    return Procedure(
-        section.name, tuple(map(Local, parameters)), steps, tuple(block.locals), tuple(block.cursors), place
-    )
+    lists = _lists(stream, parameters)
+    inputs = tuple(Local(name, many=name in lists) for name in parameters)
+    return Procedure(section.name, inputs, steps, tuple(block.locals), tuple(block.cursors), place)
 
 
 def _parameters(stream: Stream) -> tuple[str, ...]:
@@ -143,3 +157,18 @@ def _parameters(stream: Stream) -> tuple[str, ...]:
                 asked.setdefault(token.value)
         into = token.word("INTO") or (into and (token.kind is Kind.PARAMETER or token.symbol(",")))
     return tuple(name for name in asked if name not in assigned)
+
+
+def _lists(stream: Stream, parameters: tuple[str, ...]) -> set[str]:
+    """Parameters with an index, which are lists: all their uses have one."""
+    brackets = {token.start for token in stream.tokens if token.symbol("[")}
+    uses = [(token, token.end in brackets) for token in stream.tokens if token.kind is Kind.PARAMETER]
+    lists = {token.value for token, indexed in uses if indexed}
+    for token, indexed in uses:
+        if token.value in lists and token.value not in parameters:
+            raise stream.text.refuse(token.start, f"an element of the variable :{token.value}", "lists are parameters")
+        if token.value in lists and not indexed:
+            raise stream.text.refuse(
+                token.start, f"the list :{token.value} as a value", f"name an element: :{token.value}[1]"
+            )
+    return lists

@@ -256,6 +256,7 @@ def read_body(routine: Routine, signatures: dict[str, Signature], schema: Schema
         steps = block.steps()
     if not stream.ended:
         stream.fail("the end of the procedure")
+    steps = block.endings.resolved(steps)
     signature = routine.signature
     if (signature.outputs or signature.returns) and not (steps and isinstance(steps[-1], Return)):
         steps = (*steps, block.end(routine.place))

@@ -18,7 +18,7 @@ class Stream:
         self.text = text
         self.dialect = dialect
         self.tokens: list[Token] = []
-        for token in tokens(text, dialect):
+        for token in tokens(text, dialect, indexed=True):
             if token.kind is Kind.PARAMETER and token.text.startswith(":") and token.value.upper() in _LABELLED:
                 word = token.value
                 self.tokens.append(Token(Kind.SYMBOL, ":", token.start, token.start + 1))

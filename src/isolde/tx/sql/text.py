@@ -104,16 +104,20 @@ def fold(name: str, dialect: Dialect, *, quoted: bool) -> str:
     return name if quoted and dialect is Dialect.POSTGRESQL else name.lower()
 
 
-def tokens(text: Text, dialect: Dialect) -> tuple[Token, ...]:
-    """All tokens without comments. A string or comment that does not end is malformed."""
-    return tuple(_Scanner(text, dialect).run())
+def tokens(text: Text, dialect: Dialect, *, indexed: bool = False) -> tuple[Token, ...]:
+    """All tokens without comments. A string or comment that does not end is malformed.
+
+    ``indexed``: ``:x[k]`` is an element of a list; SQLite alone would take it for a value called k.
+    """
+    return tuple(_Scanner(text, dialect, indexed).run())
 
 
 class _Scanner:
-    def __init__(self, text: Text, dialect: Dialect) -> None:
+    def __init__(self, text: Text, dialect: Dialect, indexed: bool) -> None:
         self.text = text
         self.content = text.content
         self.dialect = dialect
+        self.indexed = indexed
         self.at = 0
         self.found: list[Token] = []
 
@@ -153,7 +157,7 @@ class _Scanner:
             return self.string(at, at, backslashes=self.dialect is Dialect.MYSQL)
         if character in "eE" and self.dialect is Dialect.POSTGRESQL and content.startswith("'", at + 1):
             return self.string(at, at + 1, backslashes=True)
-        if character in '"`' or (character == "[" and self.dialect is Dialect.SQLITE):
+        if character in '"`' or (character == "[" and self.dialect is Dialect.SQLITE and not self.index()):
             return self.quoted()
         if character in ":@$?%" and (mark := self.parameter()):
             return mark
@@ -163,6 +167,11 @@ class _Scanner:
             return self.take(Kind.NUMBER, match.end(), match.group())
         match = _SYMBOLS.match(content, at)
         return self.take(Kind.SYMBOL, match.end() if match else at + 1)
+
+    def index(self) -> bool:
+        """Whether a bracket here stands right behind a parameter."""
+        before = self.found[-1] if self.found else None
+        return self.indexed and before is not None and before.kind is Kind.PARAMETER and before.end == self.at
 
     def take(self, kind: Kind, end: int, value: str = "") -> Token:
         token = Token(kind, self.content[self.at : end], self.at, end, value)

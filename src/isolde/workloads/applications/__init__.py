@@ -71,6 +71,21 @@ _ENTRIES = (
         "items put into carts, taken out and counted anew; the stock is shared",
         "Sivaramakrishnan et al., Declarative Programming over Eventually Consistent Data Stores (PLDI 2015)",
     ),
+    Entry(
+        "bank-locking",
+        "bank, with accounts locked (FOR UPDATE) before it is decided about them: for read committed",
+        "TROUBADOUR (OOPSLA 2025), section 8; the locks are ours",
+    ),
+    Entry(
+        "tpcc-locking",
+        "tpcc, with rows locked (FOR UPDATE) that are read to be changed: for read committed",
+        "TPC Benchmark C, revision 5.11; locks: BenchBase, and the oldest new order",
+    ),
+    Entry(
+        "courseware-locking",
+        "courseware, with student and course locked (FOR UPDATE) before it is decided about them: for read committed",
+        "ACIDifier, section 7; the locks are ours",
+    ),
 )
 
 APPLICATIONS = MappingProxyType({entry.name: entry for entry in _ENTRIES})

@@ -1,7 +1,8 @@
 """Bank: deposits, withdrawals, transfers, overdraft protection and balances.
 
-The transactions are those of TROUBADOUR's bank-server (OOPSLA 2025, section 8): five kinds, a fifth each, on 1000 accounts, no
-blind writes. Two things are added, so that it can be said what must hold:
+The transactions are those of TROUBADOUR's bank-server (OOPSLA 2025, section 8): five kinds on 1000 accounts, no blind writes, a
+fifth of the transactions read only (section 8.3); that the other four come equally often is ours. Two things are added, so that
+it can be said what must hold:
 
 * A journal. Every change of a balance leaves a movement, so a lost update shows: the balance is not the sum of the movements.
 * Pairs. An account with a partner is protected against overdrafts: it may go below zero as long as the two together do

@@ -448,6 +448,8 @@ STANDARD = {"warehouses": 1, "districts": 10, "customers": 3000, "items": 100_00
 """The sizes of clause 1.2.1, for one warehouse."""
 TROUBADOUR = {"warehouses": 1, "districts": 2, "customers": 3, "items": 1}
 """The sizes of TROUBADOUR (OOPSLA 2025), section 8.3."""
+ACIDIFIER = {"warehouses": 10, "districts": 10, "customers": 3000, "items": 100_000}
+"""The sizes of ACIDifier (POPL 2018), section 7; the items are the standard's, as it states none."""
 
 _ENTRY = APPLICATIONS["tpcc"]
 
