@@ -76,8 +76,9 @@ def average_floats(values: list[float]) -> float | None:
 
 
 def steady(function: Callable[[list[Any]], Any], scale: int, shown: int | None) -> Callable[[list[Any]], Any]:
-    """The same, where it is the same for all plans: groups in a temporary table hold values that are rounded row by row, groups
-    in the order of an index keep all digits of a quotient. ``shown``: the scale of the result if nothing is computed from it.
+    """The same, where it is the same for all plans: groups in a temporary table, and DISTINCT, hold values that are rounded;
+    groups in the order of an index, or of one row, keep all digits of a quotient. ``shown``: the scale of the result if
+    nothing is computed from it.
     """
 
     def grouped(values: list[Any]) -> Any:
@@ -87,7 +88,7 @@ def steady(function: Callable[[list[Any]], Any], scale: int, shown: int | None) 
             same = numbers.rounded(result, shown) == numbers.rounded(other, shown)
         if not same:
             raise outside(
-                "an aggregate of quotients in groups in MySQL",
+                "an aggregate of quotients, in groups or DISTINCT, in MySQL",
                 "cast them to DECIMAL: the plan says where they are rounded",
             )
         return result

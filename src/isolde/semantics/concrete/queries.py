@@ -188,15 +188,15 @@ def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer
         frame.aggregated = None
         operand = frame.compile(node.operand)
         function, type_, operand = rules.aggregate(node.aggregation, operand)
-        if select.group_by and not node.distinct:
+        if select.group_by or node.distinct:
             alone = all(node not in parts(output.expression) or node == output.expression for output in outputs)
             function = rules.in_groups(function, type_, operand, alone and not kept)
         frame.aggregated = aggregated
         value = compiler.namespace.fresh("t")
         text = f"[{value} for {target} in rows if ({value} := {operand.text}) is not None]"
         if node.distinct:
-            code = Code(value, operand.type)
-            pairs = f"[({rules.key(code)}, {rules.output(code)}) for {target} in rows if ({value} := {operand.text}) is not None]"
+            key = rules.key(Code(value, operand.type))
+            pairs = f"[({key}, {value}) for {target} in rows if ({value} := {operand.text}) is not None]"
             text = f"{compiler.namespace.ref(distinct)}({pairs})"
         return Code(f"{compiler.namespace.ref(function)}({text})", type_, solid=function is len)
 
