@@ -253,6 +253,14 @@ def test_which_of_two_selected_rows_with_one_key_stays_depends_on_the_plan() -> 
     assert made.state()["r"] == [(5, "2")]
 
 
+def test_a_replaced_row_that_stays_as_it_is_counts_once_if_there_is_one_key() -> None:
+    made = store("REPLACE INTO r VALUES (1, 'a')", "REPLACE INTO t (id, a) VALUES (1, 1)")
+    with made.transaction() as transaction:
+        assert transaction.run(statement("REPLACE INTO r VALUES (1, 'a')", Dialect.MYSQL)).count == 1
+        assert transaction.run(statement("REPLACE INTO r VALUES (1, 'b')", Dialect.MYSQL)).count == 2
+        assert transaction.run(statement("REPLACE INTO t (id, a) VALUES (1, 1)", Dialect.MYSQL)).count == 2
+
+
 def test_an_update_that_reads_the_table_computes_all_values_first() -> None:
     made = store("INSERT INTO h VALUES (1, 10, 100), (2, 20, 200)", "UPDATE h SET a = 5, b = a")
     assert made.state()["h"] == [(1, 5, 5), (2, 5, 5)]
