@@ -299,8 +299,9 @@ class MySQL(Rules):
             return Code("None", floating([left.type, right.type]))
         if Sort.FLOAT in sorts:
             sides, float_ = [self.double(left), self.double(right)], floating([left.type, right.type])
-            if float_.odd and (operator is Binary.DIVIDE or unseen(left) or unseen(right)):
-                raise outside(f"a quotient, or computed decimals, and {float_.odd}", "cast it to DOUBLE")
+            longer = operator is Binary.DIVIDE or (operator is Binary.MULTIPLY and min(scales) > 0)
+            if float_.odd and (longer or unseen(left) or unseen(right)):
+                raise outside(f"more digits than there are in {float_.odd}", "cast it to DOUBLE")
             if operator is Binary.DIVIDE:
                 return self.dividing(float_quotient, sides, float_)
             if operator is Binary.MODULO:
@@ -388,7 +389,7 @@ class MySQL(Rules):
                 name = self.namespace.ref(stored_decimal if self.changing else clamped_decimal)
                 return self.lift(f"{name}({{0}}, {precision}, {scale})", [self.number(code)], self.column(type_))
             case Kind.FLOAT:
-                return self.double(code)
+                return self.double(code).typed(FLOAT)
             case Kind.TIMESTAMP:
                 if code.type.sort not in (Sort.TIMESTAMP, Sort.TEXT, Sort.NULL):
                     raise outside("a number as a time")

@@ -105,8 +105,15 @@ def maximum(values: list[Any]) -> Any:
 
 
 def minimum_text(values: list[str]) -> str | None:
-    return min(values, key=sort_text) if values else None
+    return _one_spelling(min(values, key=sort_text), values) if values else None
 
 
 def maximum_text(values: list[str]) -> str | None:
-    return max(values, key=sort_text) if values else None
+    return _one_spelling(max(values, key=sort_text), values) if values else None
+
+
+def _one_spelling(found: str, values: list[str]) -> str:
+    for value in values:
+        if value != found and sort_text(value) == sort_text(found):
+            raise outside(f"MIN or MAX of {found!r} and {value!r}, which are equal in MySQL,", "use LOWER or UPPER")
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -53,9 +53,9 @@ def compile_query(
             writer.line(f"{name} = {_bound(compiler, frame, bound, name)}")
     writer.line("out = []")
     if select.distinct:
-        writer.line("seen = set()")
+        writer.line("seen = {}")
     if grouped:
-        writer.line("groups = {}")
+        writer.line("groups, spellings = {}, {}")
     start = writer.indent
     pool = conjuncts(select.where)
     if select.source is not None:
@@ -166,8 +166,19 @@ def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer
     compiler, rules = frame.compiler, frame.compiler.rules
     variables = [binding.variable for binding in frame.bindings]
     row = f"({', '.join(variables)},)" if variables else "()"
-    keys = [rules.key(frame.compile(expression)) for expression in select.group_by]
-    writer.line(f"groups.setdefault(({', '.join(keys)}{',' if keys else ''}), []).append({row})")
+    codes = [frame.compile(expression) for expression in select.group_by]
+    keys = _tuple(rules.key(code) for code in codes)
+    if compiler.dialect is Dialect.MYSQL:
+        shown = [part for output in outputs for part in parts(output.expression)]
+        texts = [
+            code.text
+            for expression, code in zip(select.group_by, codes, strict=True)
+            if code.type.sort is Sort.TEXT and expression in shown
+        ]
+        if texts:
+            spelled = f"spellings.setdefault({keys}, {_tuple(texts)})"
+            writer.line(f"{compiler.namespace.ref(one_spelling)}({spelled}, {_tuple(texts)})")
+    writer.line(f"groups.setdefault({keys}, []).append({row})")
     writer.indent = start
     if not select.group_by:
         writer.line("groups = groups or {(): []}")
@@ -203,6 +214,20 @@ def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer
     frame.aggregated = aggregated
     if select.having is not None:
         writer.open(f"if {frame.condition(select.having, 'HAVING')}:")
+
+
+def _tuple(texts: Iterable[str]) -> str:
+    """Python text of a tuple."""
+    return f"({''.join(f'{text}, ' for text in texts)})"
+
+
+def one_spelling(before: tuple[str | None, ...] | None, now: tuple[str | None, ...]) -> None:
+    """MySQL holds 'a' and 'A' equal, and shows the one that its plan comes to first."""
+    if before is not None and before != now:
+        raise outside(
+            f"DISTINCT or GROUP BY of {before} and {now}, which are equal in MySQL,",
+            "spell them alike, with LOWER or UPPER",
+        )
 
 
 def distinct(pairs: list[tuple[Any, Any]]) -> list[Any]:
@@ -314,8 +339,14 @@ def _emit(select: Select, outputs: list[Output], frame: Frame, writer: Writer, s
             )
         same = ", ".join(rules.key(code) for code in codes)
         writer.line(f"same = ({same},)")
-        writer.open("if same not in seen:")
-        writer.line("seen.add(same)")
+        if frame.compiler.dialect is Dialect.MYSQL:
+            texts = _tuple(code.text for code in codes if code.type.sort is Sort.TEXT)
+            writer.line(f"{frame.compiler.namespace.ref(one_spelling)}(seen.get(same), {texts})")
+            writer.open("if same not in seen:")
+            writer.line(f"seen[same] = {texts}")
+        else:
+            writer.open("if same not in seen:")
+            writer.line("seen[same] = True")
     writer.line(f"out.append((({', '.join(keys)},), {row}))" if keys else f"out.append({row})")
     return codes
 
