@@ -40,7 +40,10 @@ def compile_update(compiler: Compiler, update: Update, parent: Frame) -> Changed
     places = [info.column(assignment.column) for assignment in update.assignments]
     if len(set(places)) < len(places) and compiler.dialect is not Dialect.MYSQL:
         raise ExecutionError("name", "a column is assigned twice")
-    new = _assigned(frame, writer, binding, info, update.assignments)
+    # MariaDB runs an UPDATE that also reads the table as one of several tables, which computes all values first.
+    reading = any(isinstance(part, TableSource) and part.table == update.table for part in parts(update))
+    together = reading or compiler.dialect is not Dialect.MYSQL
+    new = _assigned(frame, writer, binding, info, update.assignments, together)
     writer.line(f"hits.append((number, {binding.variable}, {new}))")
     writer.indent = 1
     drawn = f"S.next_id({info.position})"
@@ -104,11 +107,16 @@ def _matches(
 
 
 def _assigned(
-    frame: Frame, writer: Writer, binding: Binding, info: TableInfo, assignments: tuple[Assignment, ...]
+    frame: Frame,
+    writer: Writer,
+    binding: Binding,
+    info: TableInfo,
+    assignments: tuple[Assignment, ...],
+    together: bool,
 ) -> str:
-    """Python text of the new row. In MySQL each assignment sees those before it."""
+    """Python text of the new row. ``together``: no assignment sees another; in MySQL each sees those before it."""
     variable = binding.variable
-    if frame.compiler.dialect is not Dialect.MYSQL:
+    if together:
         new = {info.column(assignment.column): _value(frame, info, assignment) for assignment in assignments}
         cells = [new.get(place, f"{variable}[{place}]") for place in range(len(info.types))]
         return f"({', '.join(cells)},)"
@@ -370,7 +378,8 @@ def _conflict(compiler: Compiler, frame: Frame, info: TableInfo, conflict: OnCon
         writer.open(f"if not {inner.condition(conflict.where)}:")
         writer.line("return None")
         writer.indent = 1
-    cells = _assigned(inner, writer, row, info, conflict.assignments)
+    together = compiler.dialect is not Dialect.MYSQL
+    cells = _assigned(inner, writer, row, info, conflict.assignments, together)
     writer.line(f"return {cells}")
     free = [name for name in {**inner.free, **outer.free} if name not in ("r_old", "r_new")]
     for name in free:

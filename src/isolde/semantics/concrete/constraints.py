@@ -298,9 +298,9 @@ def _several(
                 gone.append(table.rows[number])
                 table.delete(number, store.undo)
             if store.dialect is Dialect.MYSQL:
-                # The row is deleted before the new one comes, whose key would do as well. A row that stays as it is counts once.
+                # The row is deleted before the new one comes, whose key would do as well.
                 _incoming(store, plan.position, gone)
-                count += 0 if same else len(taken)
+                count += 0 if same and _in_place(store, table, row) else len(taken)
         elif plan.conflict or plan.mode is InsertMode.IGNORE:
             taken = table.conflicts(row, plan.target)
             if taken:
@@ -321,6 +321,13 @@ def _several(
     if gone:
         _incoming(store, plan.position, gone)
     return count, done
+
+
+def _in_place(store: Store, table: TableData, row: Row) -> bool:
+    """MySQL updates the row that REPLACE finds by the last key of a table that none refers to, and counts no change of none."""
+    first = next(place for place, key in enumerate(table.info.unique_keys) if key(row) is not None)
+    referred = any(reference.parent == table.info.position for reference in store.catalog.references)
+    return first == len(table.unique) - 1 and not referred
 
 
 def _refuse_open_order(

@@ -208,8 +208,8 @@ class MySQL(Rules):
             return list(codes), TIMESTAMP
         if Sort.FLOAT in sorts:
             float_ = floating(types)
-            if float_.odd and Sort.DECIMAL in sorts:
-                raise outside(f"{what} of decimals and {float_.odd}", "write NULL, or cast it to DOUBLE")
+            if float_.odd and any(map(unseen, codes)):
+                raise outside(f"{what} of computed decimals and {float_.odd}", "write NULL, or cast it to DOUBLE")
             return [self.double(code) for code in codes], float_
         if Sort.DECIMAL in sorts or len(signs) > 1:
             scale = max(type_.scale for type_ in types)
@@ -299,9 +299,10 @@ class MySQL(Rules):
             return Code("None", floating([left.type, right.type]))
         if Sort.FLOAT in sorts:
             sides, float_ = [self.double(left), self.double(right)], floating([left.type, right.type])
+            longer = operator is Binary.DIVIDE or (operator is Binary.MULTIPLY and min(scales) > 0)
+            if float_.odd and (longer or unseen(left) or unseen(right)):
+                raise outside(f"more digits than there are in {float_.odd}", "cast it to DOUBLE")
             if operator is Binary.DIVIDE:
-                if float_.odd:
-                    raise outside(f"a quotient of {float_.odd}", "cast it to DOUBLE")
                 return self.dividing(float_quotient, sides, float_)
             if operator is Binary.MODULO:
                 return self.dividing(remainder, sides, float_)
@@ -388,7 +389,7 @@ class MySQL(Rules):
                 name = self.namespace.ref(stored_decimal if self.changing else clamped_decimal)
                 return self.lift(f"{name}({{0}}, {precision}, {scale})", [self.number(code)], self.column(type_))
             case Kind.FLOAT:
-                return self.double(code)
+                return self.double(code).typed(FLOAT)
             case Kind.TIMESTAMP:
                 if code.type.sort not in (Sort.TIMESTAMP, Sort.TEXT, Sort.NULL):
                     raise outside("a number as a time")
@@ -451,7 +452,7 @@ class MySQL(Rules):
         code = self.value(code)
         if code.type.sort is Sort.TEXT:
             return self.lifted(sort_text, [code], TEXT).text
-        return code.text
+        return self.output(code)
 
     def probe(self, column: Static, code: Code) -> str | None:
         code = self.value(code)
@@ -467,6 +468,11 @@ class MySQL(Rules):
         if code.type.sort is Sort.DECIMAL:
             return self.scaled(code, code.type.scale).text
         return code.text
+
+
+def unseen(code: Code) -> bool:
+    """Whether it may have more digits than it shows."""
+    return code.type.sort is Sort.DECIMAL and not code.column and code.constant is None
 
 
 _BITS = integer_of(True, digits.BITS_DIGITS)

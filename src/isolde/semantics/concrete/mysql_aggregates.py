@@ -76,8 +76,9 @@ def average_floats(values: list[float]) -> float | None:
 
 
 def steady(function: Callable[[list[Any]], Any], scale: int, shown: int | None) -> Callable[[list[Any]], Any]:
-    """The same, where it is the same for all plans: groups in a temporary table hold values that are rounded row by row, groups
-    in the order of an index keep all digits of a quotient. ``shown``: the scale of the result if nothing is computed from it.
+    """The same, where it is the same for all plans: groups in a temporary table, and DISTINCT, hold values that are rounded;
+    groups in the order of an index, or of one row, keep all digits of a quotient. ``shown``: the scale of the result if
+    nothing is computed from it.
     """
 
     def grouped(values: list[Any]) -> Any:
@@ -87,7 +88,7 @@ def steady(function: Callable[[list[Any]], Any], scale: int, shown: int | None) 
             same = numbers.rounded(result, shown) == numbers.rounded(other, shown)
         if not same:
             raise outside(
-                "an aggregate of quotients in groups in MySQL",
+                "an aggregate of quotients, in groups or DISTINCT, in MySQL",
                 "cast them to DECIMAL: the plan says where they are rounded",
             )
         return result
@@ -104,8 +105,15 @@ def maximum(values: list[Any]) -> Any:
 
 
 def minimum_text(values: list[str]) -> str | None:
-    return min(values, key=sort_text) if values else None
+    return _one_spelling(min(values, key=sort_text), values) if values else None
 
 
 def maximum_text(values: list[str]) -> str | None:
-    return max(values, key=sort_text) if values else None
+    return _one_spelling(max(values, key=sort_text), values) if values else None
+
+
+def _one_spelling(found: str, values: list[str]) -> str:
+    for value in values:
+        if value != found and sort_text(value) == sort_text(found):
+            raise outside(f"MIN or MAX of {found!r} and {value!r}, which are equal in MySQL,", "use LOWER or UPPER")
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -35,13 +36,13 @@ def integer_of(unsigned: bool, digits: int | None) -> Static:
 
 
 ROUNDED_FLOAT = Static(Sort.FLOAT, odd="a rounded floating-point number, or a NULL that was computed with, in MySQL")
-"""Such a double has a number of digits after the point, and what is computed from it is shown with so many more or less."""
+"""Such a double has a scale, and so has what is computed from it: 4 more for a quotient, else the greater of both."""
 
 
 def floating(types: Sequence[Static]) -> Static:
     """The type of a double that comes of numbers of these types."""
     free = any(type_.sort is Sort.FLOAT and not type_.odd for type_ in types)
-    return Static(Sort.FLOAT) if free else ROUNDED_FLOAT
+    return Static(Sort.FLOAT) if free else replace(ROUNDED_FLOAT, scale=max(type_.scale for type_ in types))
 
 
 # Values

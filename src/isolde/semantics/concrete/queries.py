@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,7 @@ def compile_query(
     if select.distinct:
         writer.line("seen = {}")
     if grouped:
-        writer.line("groups, seen_keys = {}, {}")
+        writer.line("groups, seen_keys, spellings = {}, {}, {}")
     start = writer.indent
     pool = conjuncts(select.where)
     if select.source is not None:
@@ -184,10 +184,19 @@ def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer
     variables = [binding.variable for binding in frame.bindings]
     row = f"({', '.join(variables)},)" if variables else "()"
     codes = [frame.compile(expression) for expression in select.group_by]
-    keys = [rules.key(code) for code in codes]
-    writer.line(f"key = ({', '.join(keys)}{',' if keys else ''})")
+    writer.line(f"key = {_tuple(rules.key(code) for code in codes)}")
     if any(loose(code, compiler.dialect) for code in codes):
         writer.line(f"{compiler.namespace.ref(is_first)}(seen_keys, key, key)")
+    if compiler.dialect is Dialect.MYSQL:
+        shown = [part for output in outputs for part in parts(output.expression)]
+        texts = [
+            code.text
+            for expression, code in zip(select.group_by, codes, strict=True)
+            if code.type.sort is Sort.TEXT and expression in shown
+        ]
+        if texts:
+            spelled = f"spellings.setdefault(key, {_tuple(texts)})"
+            writer.line(f"{compiler.namespace.ref(one_spelling)}({spelled}, {_tuple(texts)})")
     writer.line(f"groups.setdefault(key, []).append({row})")
     writer.indent = start
     if not select.group_by:
@@ -209,16 +218,15 @@ def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer
         frame.aggregated = None
         operand = frame.compile(node.operand)
         function, type_, operand = rules.aggregate(node.aggregation, operand)
-        if select.group_by and not node.distinct:
+        if select.group_by or node.distinct:
             alone = all(node not in parts(output.expression) or node == output.expression for output in outputs)
             function = rules.in_groups(function, type_, operand, alone and not kept)
         frame.aggregated = aggregated
         value = compiler.namespace.fresh("t")
         text = f"[{value} for {target} in rows if ({value} := {operand.text}) is not None]"
         if node.distinct:
-            code = Code(value, operand.type)
-            found = f"({rules.key(code)}, {rules.output(code)})"
-            pairs = f"[{found} for {target} in rows if ({value} := {operand.text}) is not None]"
+            key = rules.key(Code(value, operand.type))
+            pairs = f"[({key}, {value}) for {target} in rows if ({value} := {operand.text}) is not None]"
             # A count is the same whichever of equal values are taken.
             strict = node.aggregation is not Aggregation.COUNT and loose(operand, compiler.dialect)
             text = f"{compiler.namespace.ref(distinct_same if strict else distinct)}({pairs})"
@@ -227,6 +235,20 @@ def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer
     frame.aggregated = aggregated
     if select.having is not None:
         writer.open(f"if {frame.condition(select.having, 'HAVING')}:")
+
+
+def _tuple(texts: Iterable[str]) -> str:
+    """Python text of a tuple."""
+    return f"({''.join(f'{text}, ' for text in texts)})"
+
+
+def one_spelling(before: tuple[str | None, ...] | None, now: tuple[str | None, ...]) -> None:
+    """MySQL holds 'a' and 'A' equal, and shows the one that its plan comes to first."""
+    if before is not None and before != now:
+        raise outside(
+            f"DISTINCT or GROUP BY of {before} and {now}, which are equal in MySQL,",
+            "spell them alike, with LOWER or UPPER",
+        )
 
 
 def distinct(pairs: list[tuple[Any, Any]]) -> list[Any]:
@@ -343,7 +365,12 @@ def _emit(select: Select, outputs: list[Output], frame: Frame, writer: Writer, s
             )
         same = ", ".join(rules.key(code) for code in codes)
         writer.line(f"same = ({same},)")
-        if any(loose(code, frame.compiler.dialect) for code in codes):
+        if frame.compiler.dialect is Dialect.MYSQL:
+            texts = _tuple(code.text for code in codes if code.type.sort is Sort.TEXT)
+            writer.line(f"{frame.compiler.namespace.ref(one_spelling)}(seen.get(same), {texts})")
+            writer.open("if same not in seen:")
+            writer.line(f"seen[same] = {texts}")
+        elif any(loose(code, frame.compiler.dialect) for code in codes):
             writer.open(f"if {frame.compiler.namespace.ref(is_first)}(seen, same, {row}):")
         else:
             writer.open("if same not in seen:")

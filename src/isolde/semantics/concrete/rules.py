@@ -94,7 +94,7 @@ class Rules(ABC):
         operand: Code,  # noqa: ARG002
         alone: bool,  # noqa: ARG002
     ) -> Callable[[list[Any]], Any]:
-        """An aggregate's function in a query with GROUP BY. ``alone``: what it gives is shown, nothing is computed from it."""
+        """An aggregate's function with GROUP BY or DISTINCT. ``alone``: what it gives is shown, nothing is computed from it."""
         return function
 
     # Keys
