@@ -84,6 +84,24 @@ def test_a_constant_that_is_hidden_or_never_asked_for(text: str) -> None:
     store().transaction().run(statement(text, PG))
 
 
+@pytest.mark.parametrize(
+    ("text", "next_id"),
+    [
+        ("INSERT INTO g (a, s) VALUES (1, upper('abc'))", 1),
+        ("INSERT INTO g (a, s) VALUES (1, 'a'), (2, upper('abc'))", 1),
+        ("INSERT INTO g (a, s) VALUES (1, (SELECT 'abc'))", 2),
+    ],
+)
+def test_a_plan_that_fails_draws_no_ids(text: str, next_id: int) -> None:
+    found = Store(schema("CREATE TABLE g (id SERIAL PRIMARY KEY, a INT, s VARCHAR(2))", PG), PG)
+    transaction = found.transaction()
+    with pytest.raises(ExecutionError):
+        transaction.run(statement(text, PG))
+    transaction.rollback()
+    found.transaction().run(statement("INSERT INTO g (a) VALUES (5)", PG))
+    assert found.state() == {"g": [(next_id, 5, None)]}
+
+
 def test_a_procedure_plans_a_statement_when_it_gets_there() -> None:
     doomed = pr.Fetch(statement("SELECT 1/0 FROM t WHERE i > 100", PG), ("found",))
     asked = ex.BinaryOperation(Binary.GREATER, ex.Name("n"), ex.Literal(0))

@@ -93,8 +93,8 @@ class _Folding:
                     self.cell(item.expression, columns[name])
         else:
             for row in insert.source:
-                for value in row:
-                    self.clause(None if isinstance(value, Default) else value)
+                for name, value in zip(names, row, strict=True):
+                    self.cell(value, columns[name])
         if insert.on_conflict is not None:
             for assignment in insert.on_conflict.assignments:
                 self.cell(assignment.value, columns[assignment.column])
@@ -211,8 +211,9 @@ class _Folding:
                 raise
             # An error of types, which comes when the statement itself is compiled.
             return UNSURE
+        own.functions.append(f"def constant(S):\n    return {text}")
         try:
-            return Folded(True, eval(text, dict(own.namespace.names)))
+            return Folded(True, own.finish("constant")(None))
         except OutsideFragment:
             return UNSURE
 
