@@ -280,7 +280,7 @@ class ProcedureCompiler:
                 reason = self.compiler.rules.output(frame.compile(step.reason)) if step.reason is not None else "None"
                 writer.line(f"raise {self.compiler.namespace.ref(AbortSignal)}({reason})")
             case Assert():
-                writer.open(f"if not {frame.condition(step.condition, 'ASSERT')}:")
+                writer.open(f"if not {self._condition(step.condition, frame, 'ASSERT')}:")
                 message = (
                     step.message or f"the assertion at {step.place}" if step.place else step.message or "an assertion"
                 )
@@ -318,9 +318,16 @@ class ProcedureCompiler:
             value = self._assign(variable, Code(f"(None if {row} is None else {row}[{place}])", type_))
             writer.line(f"v_{variable} = {value}")
 
+    def _condition(self, condition: Expression, frame: Frame, what: str) -> str:
+        if self.compiler.dialect is Dialect.POSTGRESQL:
+            sort = frame.compile(condition).type.sort
+            if sort not in (Sort.BOOLEAN, Sort.NULL, Sort.UNKNOWN, Sort.ANY):
+                raise outside(f"a condition of {what} that is no condition", "compare it")
+        return frame.condition(condition, what)
+
     def _if(self, step: If, frame: Frame, writer: Writer, loops: list[str | None]) -> None:
         for place, (condition, body) in enumerate(step.branches):
-            writer.open(f"{'if' if place == 0 else 'elif'} {frame.condition(condition, 'IF')}:")
+            writer.open(f"{'if' if place == 0 else 'elif'} {self._condition(condition, frame, 'IF')}:")
             self.steps(body, frame, writer, loops)
             writer.indent -= 1
         if step.otherwise:
@@ -353,7 +360,7 @@ class ProcedureCompiler:
                 writer.open(f"for v_{step.variable} in {self.compiler.namespace.ref(span)}({first}, {last}):")
                 writer.line("S.step()")
             case While():
-                writer.open(f"while {frame.condition(step.condition, 'WHILE')}:")
+                writer.open(f"while {self._condition(step.condition, frame, 'WHILE')}:")
                 writer.line("S.step()")
         self.steps(step.body, frame, writer, [*loops, label])
         writer.indent -= 1
