@@ -34,7 +34,8 @@ rust-test:
 	cargo test --release --locked --workspace --exclude isolde-python
 
 python-test: $(VENV)/.test-extras $(VENV)/.servers
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not long and not server" --numprocesses auto --dist worksteal
+	$(BIN)/python -m pytest -m "server and not long"
 
 test-long: $(VENV)/.test-extras $(VENV)/.servers
 	$(BIN)/python -m pytest -m long

@@ -58,6 +58,13 @@ def server(servers: Servers) -> Callable[[str], Running]:
     return servers.shared
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with a server run alone: sessions race there, and another test's load would decide who wins."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "servers" in item.fixturenames:
+            item.add_marker("server")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Says by name what was not tested for want of a server."""
     for kind, reason in config.stash.get(_MISSING, {}).items():

@@ -15,6 +15,9 @@ from isolde.cli import main
 from isolde.formats import decode, read
 from isolde.history import History
 
+ISOLDE = (sys.executable, "-c", "from isolde.cli import main; main()")
+"""The same as a process of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ran:

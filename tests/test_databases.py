@@ -201,6 +201,20 @@ def test_mariadb_works_with_its_second_driver_too(server: Server, monkeypatch: p
     conformance.run(adapter_named("mariadb"), server("mariadb").url)
 
 
+def test_a_level_is_found_by_its_names_first_and_then_by_what_is_claimed(server: Server) -> None:
+    """READ UNCOMMITTED claims read committed too; whoever says rc means the other."""
+    _, database = open_database(server("postgresql").url)
+    asked = ("rc", "rr", "si", "ser", "READ COMMITTED", "read_uncommitted")
+    assert [offer_named(database, name).called for name in asked] == [
+        "READ COMMITTED",
+        "REPEATABLE READ",
+        "REPEATABLE READ",
+        "SERIALIZABLE",
+        "READ COMMITTED",
+        "READ UNCOMMITTED",
+    ]
+
+
 def test_what_repeatable_read_claims_depends_on_the_server(server: Server) -> None:
     url = server("mariadb").url
     claims = [

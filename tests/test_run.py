@@ -9,7 +9,6 @@ import resource
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,7 @@ from isolde.formats import decode, merged, read
 from isolde.history import Append, CompareAndSet, History, Status, Write
 from isolde.workloads import WORKLOADS, Settings, workload_named
 from isolde.workloads.applications import APPLICATIONS
-
-ISOLDE = [sys.executable, "-c", "from isolde.cli import main; main()"]
+from running import ISOLDE
 
 
 def isolde(*arguments: str, cwd: Path, **options: Any) -> subprocess.CompletedProcess[str]:

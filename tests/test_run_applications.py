@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
+import sqlite3
+import subprocess
+import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +18,10 @@ import pytest
 from isolde.databases.servers import Running
 from isolde.formats import decode, read
 from isolde.history import Sql, Status
+from isolde.semantics.concrete import Store
+from isolde.tx.dialects import Dialect
+from isolde.tx.sql import schema, statement
+from running import ISOLDE
 from running import isolde as program
 
 # Few rows, so that transactions meet; enough time for a loaded machine. A run ends with the first broken invariant.
@@ -85,8 +95,62 @@ def test_every_statement_is_recorded_with_its_rows(tmp_path: Path) -> None:
     changes = [content for content in contents if content["sql"].startswith("UPDATE")]
     assert all(isinstance(content["rows"], list) for content in queries)
     assert all(content["rows"] is None and content["count"] >= 0 for content in changes)
+    assert all(content["start"] <= content["end"] for content in contents if "start" in content)
     # The private names of the tables stay in the database.
     assert not any("isolde_" in content["sql"] for content in contents)
+
+
+def test_a_statement_that_failed_is_recorded_with_its_error(server: Callable[[str], Running], tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    arguments = ("--workload", "tpcc", *SMALL["tpcc"], "--transactions", "300", "-o", str(directory))
+    isolde("run", server("postgresql").url, *arguments, "--isolation", "si", "--level", "payment=rc")
+    history = decode(read(str(directory)))
+    failed = [
+        (transaction.status, operation.content)
+        for transaction in history.transactions
+        for operation in transaction.ops
+        if isinstance(operation, Sql) and "error" in operation.content
+    ]
+    assert failed
+    assert all(status is Status.ABORTED for status, _ in failed)
+    assert any("could not serialize access" in content["error"] for _, content in failed)
+
+
+def test_a_history_has_what_its_transactions_started_from(tmp_path: Path) -> None:
+    """With the tables of its header and the first session's inserts it says all that a reader needs."""
+    directory = tmp_path / "run"
+    isolde("run", "--workload", "courseware", *SMALL["courseware"], "--transactions", "40", "-o", str(directory))
+    lines = [json.loads(line) for line in (directory / "history.jsonl").read_text().splitlines()]
+    store = Store(schema("; ".join(lines[0]["meta"]["schema"]), Dialect.SQLITE), Dialect.SQLITE)
+    for line in lines[1:]:
+        if line["session"] == "load":
+            transaction = store.transaction()
+            for operation in line["ops"]:
+                transaction.run(statement(operation["sql"], Dialect.SQLITE))
+            transaction.commit()
+    assert len(store.state()["student"]) == 8
+    assert len(store.state()["course"]) == 4
+    assert {line["name"] for line in lines[1:] if "name" in line} >= {"enroll", "register"}
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.4])
+def test_ctrl_c_while_the_rows_are_made_leaves_no_table(tmp_path: Path, seconds: float) -> None:
+    database = tmp_path / "app.db"
+    process = subprocess.Popen(
+        [*ISOLDE, "run", f"sqlite:{database}", "--workload", "smallbank", "-o", "run"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (database.exists() and database.stat().st_size) and process.poll() is None:
+        time.sleep(0.01)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert errors.strip().splitlines()[-1].startswith("isolde: interrupted")
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == []
 
 
 def test_levels_are_set_by_kind_of_transaction(tmp_path: Path) -> None:
@@ -100,12 +164,55 @@ def test_levels_are_set_by_kind_of_transaction(tmp_path: Path) -> None:
     assert "--level enrol=immediate: write TRANSACTION=LEVEL, where TRANSACTION is one of" in wrong.errors
 
 
+def own_application(tmp_path: Path) -> Path:
+    """The example of the page."""
+    page = Path(__file__).parent.parent / "docs" / "applications.md"
+    (example,) = re.findall(r"```python\n(# seats.py.*?)```", page.read_text(), re.DOTALL)
+    file = tmp_path / "seats.py"
+    file.write_text(example)
+    return file
+
+
+def test_an_application_of_ones_own_is_a_file(server: Callable[[str], Running], tmp_path: Path) -> None:
+    file = str(own_application(tmp_path))
+    weak = isolde(
+        *("run", server("postgresql").url, "--workload", file, "--isolation", "si", "--until-violation"),
+        *("--time", SECONDS_TO_BREAK, "-o", str(tmp_path / "weak")),
+    )
+    assert weak.status == 1, weak.output + weak.errors
+    assert "BROKEN one-guest" in weak.output
+    strong = isolde("run", "--workload", file, "--transactions", "200", "-o", str(tmp_path / "strong"))
+    assert strong.status == 0, strong.output + strong.errors
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "it defines no APPLICATION"),
+        ("def f(:", "own.py:1: "),
+        ("x = 1\ny = x / 0\n", "own.py:2: ZeroDivisionError: division by zero"),
+        (
+            "from isolde.workloads.application import *\nAPPLICATION = Application('a', '', '', 'CREATE VIEW v', (), list, {})",
+            "own.py: ",
+        ),
+    ],
+)
+def test_a_wrong_file_is_told_in_one_line(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(text)
+    result = isolde("run", "--workload", str(file), "-o", str(tmp_path / "run"))
+    assert result.status == 2, result.output + result.errors
+    assert words in result.errors
+    assert len(result.errors.strip().splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("--workload", "tpccc"), "no workload 'tpccc'"),
         (("--workload", "bank", "--scale", "moons=3"), "--scale moons=3 is no size of bank; it has accounts="),
         (("--workload", "bank", "--check", "ser"), "judged by its invariants"),
+        (("--workload", "none.py"), "none.py: there is no such file"),
         (("--workload", "mini", "--scale", "accounts=3"), "--scale and --level are for applications"),
     ],
 )

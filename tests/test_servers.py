@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ import pytest
 from conftest import Servers
 from isolde.databases import Connection, Database, Kind, Table, offer_named, open_database
 from isolde.databases.servers import KINDS, Running, available, process, start
+from isolde.databases.servers.directory import HeldDirectory
 from isolde.databases.servers.process import free_port
 from isolde.databases.servers.proxy import Proxy
 from isolde.errors import ConnectionLost, UsageError
@@ -202,7 +204,9 @@ def test_a_server_outlives_the_thread_that_started_it_again(private: Running) ->
 
 
 @pytest.mark.parametrize("kind", SQL_KINDS)
-def test_a_server_dies_with_us_even_if_we_are_killed(servers: Servers, kind: str, tmp_path: Path) -> None:
+def test_a_server_dies_with_us_even_if_we_are_killed(
+    servers: Servers, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     servers.private(kind).stop()
     script = (
         "import sys, time\n"
@@ -211,7 +215,6 @@ def test_a_server_dies_with_us_even_if_we_are_killed(servers: Servers, kind: str
         "print(*server.nodes[0]._pids(), flush=True)\n"
         "time.sleep(60)\n"
     )
-    # The directory cannot be removed by somebody who was killed; the test removes its own.
     environment = os.environ | {"TMPDIR": str(_open_to_all(tmp_path))}
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment)
     assert child.stdout is not None
@@ -222,6 +225,15 @@ def test_a_server_dies_with_us_even_if_we_are_killed(servers: Servers, kind: str
     child.wait()
     child.stdout.close()
     assert eventually(lambda: alive(started) == [])
+    # Its directory could not be removed by somebody who was killed; whoever starts a server next does that.
+    left = list(tmp_path.glob("isolde-*"))
+    assert left
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with servers.private("redis") as other:
+        assert not any(path.exists() for path in left)
+        HeldDirectory("unused").remove()
+        assert other.nodes[0].place.directory.exists()
+    assert list(tmp_path.glob("isolde-*")) == []
 
 
 def _open_to_all(directory: Path) -> Path:

@@ -149,6 +149,28 @@ def test_procedures_return_abort_and_fail_assertions(dialect: Dialect) -> None:
     assert store.state() == {"accounts": [(1, 9), (2, 19)]}
 
 
+@pytest.mark.parametrize("dialect", Dialect)
+def test_names_and_types_matter_only_where_a_procedure_gets_to(dialect: Dialect) -> None:
+    missing = qu.Select((qu.Item(ex.Name("nothing")),), qu.TableSource("accounts"))
+    wrong = op(ex.ScalarQuery(missing), Binary.EQUAL, 1)
+    positive = op(ex.Name("amount"), Binary.GREATER, 0)
+    careful = pr.Procedure(
+        "careful",
+        (pr.Local("amount", sc.INTEGER),),
+        (
+            pr.If(((positive, (pr.Run(add(1)),)), (wrong, ()))),
+            pr.If(((positive, ()),), (pr.Fetch(missing, ("found",)),)),
+            pr.Return((ex.Name("amount"),)),
+        ),
+    )
+    store = bank(dialect)
+    program = pr.Program(store.schema, (careful,))
+    assert store.call(program, "careful", {"amount": 1}).values == (1,)
+    with pytest.raises(ExecutionError, match="nothing"):
+        store.call(program, "careful", {"amount": 0})
+    assert store.state() == {"accounts": [(1, 11), (2, 21)]}
+
+
 def test_an_endless_loop_ends() -> None:
     store = Store(sc.Schema.of(ACCOUNTS), PG, steps_max=100)
     endless = pr.Procedure("p", (), (pr.While(ex.Literal(True), ()),))

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from isolde.databases import Kind, Table, offer_named, open_database
-from isolde.databases.handle import DatabaseHandle
+from isolde.databases.caller import Caller
 from isolde.databases.servers import Running
-from isolde.errors import OutsideFragment, UsageError
+from isolde.errors import IsoldeError, OutsideFragment, StatementFailed, UsageError
 from isolde.semantics.concrete import Ending, Store, call_function
 from isolde.tx.dialects import Dialect
 from isolde.tx.procedures import Program
 from isolde.tx.python import Row, Transaction, program, transaction
-from isolde.tx.render import render_schema
 from isolde.tx.sql import schema
-from isolde.tx.translate import Translator
 
 SCHEMA = schema(
     """
@@ -111,39 +108,71 @@ def test_a_function_means_what_it_does(dialect: Dialect) -> None:
     assert plain.state()["enrollment"]
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb"])
-def test_the_same_function_runs_on_a_real_database(kind: str, server: Callable[[str], Running], tmp_path: Path) -> None:
-    url = f"sqlite:{tmp_path / 'real.db'}" if kind == "sqlite" else server(kind).url
-    adapter, database = open_database(url)
-    assert adapter.dialect is not None
-    translator = Translator(SCHEMA, adapter.dialect, f"isolde_py_{kind}_")
-    connection: Any = database.connect(Table("isolde_py", Kind.REGISTERS, 0))
-    offer = database.offers()[-1]
-    assert offer_named(database, offer.name) is not None
-    try:
-        for text in render_schema(translator.private_schema(), adapter.dialect):
-            connection.execute(text)
-        store = filled(adapter.dialect)
-        handle = DatabaseHandle(connection, translator, Dialect.POSTGRESQL)
-        connection.begin(offer)
-        for course, capacity in COURSES:
-            handle.execute("INSERT INTO course VALUES (:i, :c)", i=course, c=capacity)
-        connection.commit()
-        for function, arguments in ((enroll, (7, 1)), (everything, (0,)), (enroll, (9, 3))):
-            connection.begin(offer)
-            real = function(handle, *arguments)
-            connection.commit()
-            assert real == call_function(store, function, *arguments)
-        connection.begin(offer)
-        rows = [tuple(row) for row in handle.all("SELECT * FROM course ORDER BY id")]
-        connection.commit()
-        assert rows == sorted(store.state()["course"])
-    finally:
-        connection.rollback()
-        for name in ("enrollment", "course"):
-            connection.execute(f"DROP TABLE IF EXISTS {translator.prefix}{name}")
-        connection.close()
-        database.close()
+@transaction
+def add_course(tx: Any, course: int, capacity: int) -> Any:
+    tx.execute("INSERT INTO course VALUES (:course, :capacity)", course=course, capacity=capacity)
+
+
+@transaction
+def add_course_twice(tx: Any, course: int) -> Any:
+    tx.execute("INSERT INTO course VALUES (:course, 1)", course=course)
+    tx.execute("INSERT INTO course VALUES (:course, 2)", course=course)
+
+
+@transaction
+def all_courses(tx: Any) -> Any:
+    return [tuple(row) for row in tx.all("SELECT * FROM course ORDER BY id")]
+
+
+@transaction
+def remove(tx: Any) -> Any:
+    tx.execute("DELETE FROM enrollment")
+    tx.execute("DELETE FROM course")
+
+
+@transaction
+def gives_up_late(tx: Any, course: int) -> Any:
+    tx.execute("UPDATE course SET capacity = 0 WHERE id = :course", course=course)
+    tx.abort("not today")
+
+
+@pytest.fixture(params=["sqlite", "duckdb", "postgresql", "mariadb"])
+def call(request: pytest.FixtureRequest, server: Callable[[str], Running], tmp_path: Path) -> Iterator[Caller]:
+    kind = request.param
+    url = f"{kind}:{tmp_path / 'real.db'}" if kind in ("sqlite", "duckdb") else server(kind).url
+    with Caller(url, SCHEMA) as call:
+        try:
+            call.create_tables()
+        except StatementFailed:
+            call(remove)
+        yield call
+
+
+def test_the_same_function_runs_on_a_real_database(call: Caller) -> None:
+    store = filled(Dialect.POSTGRESQL)
+    for course, capacity in COURSES:
+        call(add_course, course, capacity)
+    for function, arguments in (
+        (enroll, (7, 1)),
+        (everything, (0,)),
+        (enroll, (9, 3)),
+        (gives_up_late, (1,)),
+        (enroll, (8, 4711)),
+    ):
+        assert call(function, *arguments) == call_function(store, function, *arguments)
+    assert call(all_courses) == sorted(store.state()["course"])
+
+
+def test_what_fails_on_a_real_database_leaves_no_effect(call: Caller) -> None:
+    call(add_course, 1, 30)
+    with pytest.raises(IsoldeError):
+        call(add_course_twice, 2)
+    assert call(all_courses) == [(1, 30)]
+
+
+def test_a_store_without_sql_calls_no_functions(server: Callable[[str], Running]) -> None:
+    with pytest.raises(UsageError, match="redis speaks no SQL"):
+        Caller(server("redis").url, SCHEMA)
 
 
 @transaction

@@ -19,6 +19,7 @@ from isolde.engines.record import Run, Watcher, finish
 from isolde.engines.record.application import Broken, Installation, application_job
 from isolde.errors import IsoldeError, OutsideError, UsageError
 from isolde.report.application import ApplicationFacts, application_document, render_application
+from isolde.tx.render import render_schema
 from isolde.workloads.application import Application, Scale
 
 _QUIET_EVERY = 500
@@ -55,6 +56,7 @@ def run_application(
         "url": target.url,
         "workload": application.name,
         "dialect": dialect.value,
+        "schema": list(render_schema(application.schema, dialect)),
         "scale": dict(scale),
         "levels": {name: offer.called for name, offer in offers.items()},
         "sessions": sessions,
@@ -82,9 +84,9 @@ def run_application(
     watcher = Watcher(
         line.show, _QUIET_EVERY, growing=False, at_rest=look, quiet=lambda _: until_violation and bool(found)
     )
-    installation.create(seed)
+    loaded = installation.create(seed)
     try:
-        outcome = Run(job, watcher).wait()
+        outcome = Run(replace(job, loaded=loaded), watcher).wait()
         line.clear()
         history = finish(directory)
         if outcome.interrupted:

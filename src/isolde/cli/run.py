@@ -48,7 +48,7 @@ from isolde.levels import Level, level_named
 from isolde.report import document, render_report
 from isolde.report.run import RunFacts, render_run, run_document
 from isolde.workloads import DISTRIBUTIONS, Settings, Workload, workload_named
-from isolde.workloads.applications import APPLICATIONS, application_named
+from isolde.workloads.applications import APPLICATIONS, application_named, is_application
 
 _RUNS = "isolde-runs"
 _TRANSACTIONS = 2_000
@@ -75,7 +75,13 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
     "--isolation", metavar="NAME", help="The level to run at, as the database calls it. [default: its strongest]"
 )
 @click.option("--check", "levels", multiple=True, metavar="LEVEL", help="Level to decide. [default: what it claims]")
-@click.option("--workload", default="mini", show_default=True, metavar="NAME", help="'isolde workloads' lists them.")
+@click.option(
+    "--workload",
+    default="mini",
+    show_default=True,
+    metavar="NAME",
+    help="'isolde workloads' lists them; or a Python file with an application.",
+)
 @click.option("--sessions", type=click.IntRange(1, 1000), default=10, show_default=True)
 @click.option("--transactions", type=click.IntRange(1), help=f"How many. [default: {_TRANSACTIONS}]")
 @click.option("--time", "seconds", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For how long.")
@@ -223,7 +229,7 @@ def _run(
     keep: bool,
 ) -> int:
     adapter, database = target.adapter, target.database
-    if workload in APPLICATIONS:
+    if is_application(workload):
         if levels or faults or as_matrix:
             raise UsageError(
                 f"{workload} is judged by its invariants: --check, --nemesis and --matrix are for other workloads"
@@ -232,7 +238,7 @@ def _run(
         return run_application(
             target,
             application,
-            directory=Path(output) if output else _new_directory(adapter, workload),
+            directory=Path(output) if output else _new_directory(adapter, application.name),
             sizes=sizes,
             levels=by_kind,
             sessions=sessions,
@@ -245,7 +251,8 @@ def _run(
             as_json=as_json,
         )
     if sizes or by_kind:
-        raise UsageError(f"--scale and --level are for applications ({', '.join(APPLICATIONS)}); {workload} is none")
+        known = ", ".join(APPLICATIONS)
+        raise UsageError(f"--scale and --level are for applications ({known}, or a file of yours); {workload} is none")
     row = workload_named(workload)
     _refuse_what_it_cannot(adapter, row, deletes)
     offer = offer_named(database, target.isolation) if target.isolation else database.offers()[-1]

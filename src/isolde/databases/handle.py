@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from isolde.databases.contract import SqlConnection
 from isolde.tx.dialects import Dialect
 from isolde.tx.python.handle import Answer, Handle
-from isolde.tx.translate import Translator
+from isolde.tx.translate import Ready, Translator
 
 
 class DatabaseHandle(Handle):
@@ -22,6 +22,9 @@ class DatabaseHandle(Handle):
 
     def run(self, sql: str, parameters: Mapping[str, Any]) -> Answer:
         ready = self._translator.ready(sql, self._spoken)
-        answer = self._connection.execute(ready.text, [parameters[name] for name in ready.parameters])
+        return self._answered(ready, [parameters[name] for name in ready.parameters])
+
+    def _answered(self, ready: Ready, values: Sequence[Any]) -> Answer:
+        answer = self._connection.execute(ready.text, values)
         rows = answer.rows if ready.columns else None
         return Answer(ready.columns, rows or (), answer.count or 0)

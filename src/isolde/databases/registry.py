@@ -76,21 +76,21 @@ def _missing(adapter: Adapter) -> str:
 
 
 def offer_named(database: _Offering, name: str) -> Offer:
-    """The level that the database offers under this name, or the one that claims the level of this name.
+    """The level that the database offers under this name, long or short, or else the one that claims the level of this name.
 
     Of several that claim it, the first: adapters list the one with the least locking first.
     """
     offers = database.offers()
     wanted = name.lower().replace(" ", "-").replace("_", "-")
-    for offer in offers:
-        if wanted == offer.name:
-            return offer
-    known = ", ".join(offer.name for offer in offers)
     try:
         level: Level | None = level_named(wanted)
     except UsageError:
         level = None
     for offer in offers:
+        if offer.name == wanted or (level is not None and offer.name == level.value):
+            return offer
+    for offer in offers:
         if offer.claims is level:
             return offer
+    known = ", ".join(offer.name for offer in offers)
     raise UsageError(f"the database offers no isolation level '{name}'; it has {known}")

@@ -69,7 +69,7 @@ def _completed(line: bytes) -> bytes | None:
             continue
         return candidate
     # The disk took a part of what was written last: operations up to there were sent, the torn one was not.
-    cut = line.rfind(b",[")
+    cut = max(line.rfind(b",["), line.rfind(b",{"))
     return _completed(line[:cut]) if cut > 0 else None
 
 

@@ -39,9 +39,8 @@ def render_application(facts: ApplicationFacts, paint: Paint = lambda text, _: t
     tally, application = facts.outcome.tally, facts.application
     ended = tally.committed + tally.aborted + tally.unknown
     rate = ended / facts.outcome.seconds if facts.outcome.seconds else 0.0
-    levels = _levels(facts.offers)
     lines = [
-        f"{facts.database} runs {application.name} at {levels}",
+        f"{facts.database} runs {application.name}{_levels(facts.offers)}",
         f"  sizes      {', '.join(f'{name} {size:,}' for name, size in facts.scale.items())}",
         f"  ran        {facts.outcome.seconds:.1f} s, {facts.sessions} sessions, seed {facts.seed}, {rate:,.0f} transactions a"
         f" second: {tally.committed:,} committed, {tally.aborted:,} aborted, {tally.unknown:,} unknown",
@@ -49,13 +48,13 @@ def render_application(facts: ApplicationFacts, paint: Paint = lambda text, _: t
     ]
     for text, count in facts.failed.most_common(_FAILURES_SHOWN):
         lines.append(f"  gave up    {count:,} x {text}")
+    points = f"{facts.quiet_points:,} quiet point{'' if facts.quiet_points == 1 else 's'}"
     total, broken = len(application.invariants), {entry.name for entry in facts.broken}
-    lines.append(
-        f"  invariants {total - len(broken)} of {total} held at {facts.quiet_points} quiet points, the end included"
-    )
+    lines.append(f"  invariants {total - len(broken)} of {total} held at {points}, the end included")
     for entry in facts.broken:
         lines.append(f"  {paint('BROKEN', 'red')} {entry.name} after {entry.after:,} transactions: {entry.meaning}")
-        lines += [f"    {', '.join(str(value) for value in row)}" for row in entry.rows]
+        for row in entry.rows:
+            lines.append("    " + ", ".join(f"{name} {value}" for name, value in zip(entry.columns, row, strict=True)))
     return "\n".join(lines)
 
 
@@ -83,7 +82,11 @@ def application_document(facts: ApplicationFacts) -> dict[str, Any]:
                 "name": invariant.name,
                 "meaning": invariant.meaning,
                 "broken": [
-                    {"after": entry.after, "rows": [[str(value) for value in row] for row in entry.rows]}
+                    {
+                        "after": entry.after,
+                        "columns": list(entry.columns),
+                        "rows": [[str(value) for value in row] for row in entry.rows],
+                    }
                     for entry in facts.broken
                     if entry.name == invariant.name
                 ],
@@ -94,7 +97,9 @@ def application_document(facts: ApplicationFacts) -> dict[str, Any]:
 
 
 def _levels(offers: Mapping[str, Offer]) -> str:
-    called = {offer.called for offer in offers.values()}
-    if len(called) == 1:
-        return called.pop()
-    return ", ".join(f"{name} at {offer.called}" for name, offer in offers.items())
+    kinds: dict[str, list[str]] = {}
+    for name, offer in offers.items():
+        kinds.setdefault(offer.called, []).append(name)
+    if len(kinds) == 1:
+        return f" at {next(iter(kinds))}"
+    return ": " + "; ".join(f"{', '.join(names)} at {called}" for called, names in kinds.items())

@@ -55,7 +55,7 @@ class Translator:
     def _translated(self, node: Statement) -> Ready:
         text, parameters = self.private_text(node)
         original, _ = rendered(node, self.dialect)
-        return Ready(text, parameters, self._columns(node), json.dumps(original).encode(), not isinstance(node, Select))
+        return Ready(text, parameters, self.columns(node), json.dumps(original).encode(), not isinstance(node, Select))
 
     def _renamed(self, node: Statement) -> Statement:
         def change(found: Any) -> Any:
@@ -73,7 +73,8 @@ class Translator:
         keys = tuple(ForeignKey(key.columns, self.prefix + key.table, key.references) for key in table.foreign_keys)
         return replace(table, name=self.prefix + table.name, foreign_keys=keys)
 
-    def _columns(self, node: Statement) -> tuple[str, ...]:
+    def columns(self, node: Statement) -> tuple[str, ...]:
+        """What the columns that come back are called."""
         if isinstance(node, Select):
             return tuple(name for item in node.items for name in self._names(item, node.source))
         source = TableSource(node.table)
@@ -89,7 +90,7 @@ class Translator:
 
     def _all(self, source: TableSource | QuerySource) -> tuple[str, ...]:
         if isinstance(source, QuerySource):
-            return self._columns(source.query)
+            return self.columns(source.query)
         return tuple(column.name for column in self.schema.tables[source.table].columns)
 
 

@@ -14,7 +14,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+from isolde.databases.servers.directory import HeldDirectory
 from isolde.errors import DatabaseUnavailable
 
 _START_S = 60.0
@@ -185,7 +185,8 @@ class Server:
 
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
-        directory = Path(tempfile.mkdtemp(prefix=f"isolde-{recipe.name}-"))
+        self._directory = HeldDirectory(recipe.name)
+        directory = self._directory.path
         owner = _owner(recipe.user)
         if owner is not None:
             os.chown(directory, owner.uid, owner.gid)
@@ -327,7 +328,7 @@ class Server:
         """Ends the server and removes everything that was made for it."""
         atexit.unregister(self.stop)
         self.shut_down()
-        shutil.rmtree(self.place.directory, ignore_errors=True)
+        self._directory.remove()
 
     def last_words(self) -> str:
         """The end of the server's log, in one line."""

@@ -72,6 +72,11 @@ class Client(ABC, Generic[P]):
     def _offer(self, plan: P) -> Offer:
         """The level that the transaction runs at."""
 
+    def _called(self, plan: P) -> str | None:
+        """What the transaction is called, if its history is to say so."""
+        del plan
+        return None
+
     @abstractmethod
     def _operations(self, connection: Connection, plan: P, transaction: Line) -> None:
         """What it does between its begin and its commit."""
@@ -108,7 +113,7 @@ class Client(ABC, Generic[P]):
             self.connect()
         connection = self.connection
         assert connection is not None
-        transaction = Line(self._journal, self._name)
+        transaction = Line(self._journal, self._name, self._called(plan))
         committing = False
         self.busy_since = time.monotonic()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 
@@ -13,9 +14,12 @@ class Line:
 
     __slots__ = ("_comma", "_journal", "_parts")
 
-    def __init__(self, journal: Journal, session: int) -> None:
+    def __init__(self, journal: Journal, session: int, name: str | None = None) -> None:
         self._journal = journal
-        self._parts = [b'{"session":%d,"start":%d,"ops":[' % (session, time.monotonic_ns())]
+        self._parts = [b'{"session":%d,"start":%d,' % (session, time.monotonic_ns())]
+        if name is not None:
+            self._parts.append(b'"name":%b,' % json.dumps(name).encode())
+        self._parts.append(b'"ops":[')
         self._comma = b""
 
     def answered(self, operation: bytes) -> None:

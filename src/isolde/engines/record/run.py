@@ -36,7 +36,8 @@ class Job:
     """What is run, and where it is recorded.
 
     ``worker`` makes a session. ``transactions`` counts planned ones (retries come on top); ``timeout_s`` bounds one transaction;
-    ``patience_s`` is how long a session tries to reach the database again.
+    ``patience_s`` is how long a session tries to reach the database again. ``loaded`` has the lines of the transactions that made
+    the rows it starts from.
     """
 
     database: Database
@@ -51,6 +52,7 @@ class Job:
     seconds: float | None = None
     timeout_s: float = 10.0
     patience_s: float = 3.0
+    loaded: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class _Shared:
 
 
 class Run:
-    """A run that has begun. ``wait`` sees it to its end."""
+    """A run whose place is prepared. ``wait`` begins it and sees it to its end."""
 
     def __init__(self, job: Job, watcher: Watcher) -> None:
         self._job, self._watcher = job, watcher
@@ -120,13 +122,14 @@ class Run:
             threading.Thread(target=self._work, args=(worker, number), daemon=True)
             for number, worker in enumerate(workers)
         ]
-        for thread in self._threads:
-            thread.start()
 
     def wait(self) -> Outcome:
         """Until all sessions are done. Ctrl-C ends the run in good order; what was observed is on disk."""
         interrupted = False
+        self._begun = time.monotonic()
         try:
+            for thread in self._threads:
+                thread.start()
             while self._alive():
                 self._look_after()
                 if self._shared.rounds and self._watcher.quiet(self._shared.rounds.pop(0)):
@@ -190,6 +193,10 @@ class Run:
 
     def _end(self) -> None:
         self._shared.stop.set()
+        for thread in self._threads:
+            if thread.ident is None:
+                # Ctrl-C came before it was started: nobody is to wait for it.
+                self._gate.leave()
         deadline = time.monotonic() + _GRACE_S
         while self._alive():
             self._look_after()
@@ -226,6 +233,8 @@ def _prepare(job: Job) -> None:
     try:
         (job.directory / SESSIONS).mkdir(parents=True)
         (job.directory / HEADER).write_text(json.dumps(header) + "\n")
+        if job.loaded:
+            (job.directory / SESSIONS / "load.jsonl").write_bytes(job.loaded)
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}; choose another place with --output") from None
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete import constraints
 from isolde.semantics.concrete.catalog import TableInfo
 from isolde.semantics.concrete.compiler import Compiler, Writer
 from isolde.semantics.concrete.expressions import Binding, Frame
+from isolde.semantics.concrete.order import Late, late, refuse_open_draws, refuse_seen_changes, unordered
 from isolde.semantics.concrete.queries import expanded
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.sources import Loops, conjuncts, parts, table_binding
-from isolde.semantics.concrete.sqlite import collapsed, stored_rowid
+from isolde.semantics.concrete.sqlite import returned_real, stored_rowid
 from isolde.semantics.concrete.static import Affinity, Code, Static
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Expression
@@ -34,13 +35,19 @@ def compile_update(compiler: Compiler, update: Update, parent: Frame) -> Changed
     frame, writer = Frame(compiler, parent), Writer()
     binding = table_binding(update.alias or update.table, compiler.namespace.fresh("r"), info)
     frame.bindings.append(binding)
-    _matches(frame, writer, binding, update.where)
+    seen = _late(frame, update)
+    _matches(frame, writer, binding, update.where, seen.conditions)
     places = [info.column(assignment.column) for assignment in update.assignments]
     if len(set(places)) < len(places) and compiler.dialect is not Dialect.MYSQL:
         raise ExecutionError("name", "a column is assigned twice")
     new = _assigned(frame, writer, binding, info, update.assignments)
     writer.line(f"hits.append((number, {binding.variable}, {new}))")
     writer.indent = 1
+    drawn = f"S.next_id({info.position})"
+    if drawn in new:
+        writer.line(f"{compiler.namespace.ref(refuse_open_draws)}(S.writable({info.position}), hits)")
+    if seen.conditions or seen.values:
+        writer.line(f"{compiler.namespace.ref(refuse_seen_changes)}(hits, near)")
     keys = {place for unique in info.uniques for place in unique}
     helper = "rekey" if keys & set(places) else "replace"
     checked = constraints.Checks.of(compiler, info, tuple(places))
@@ -48,7 +55,16 @@ def compile_update(compiler: Compiler, update: Update, parent: Frame) -> Changed
     function = constraints.updated_keys if helper == "rekey" else constraints.updated
     writer.line(f"count = {compiler.namespace.ref(function)}(S, {info.position}, hits, {name})")
     rows = "[hit[2] for hit in hits]"
-    return _returning(compiler, "update_", frame, writer, binding, update.returning, rows)
+    changed = _returning(compiler, "update_", frame, writer, binding, update.returning, rows)
+    return _half_way(compiler, info, changed) if info.generated in places else changed
+
+
+def _half_way(compiler: Compiler, info: TableInfo, changed: Changed) -> Changed:
+    """MySQL's counter of ids follows a statement row by row: if it fails, it came as far as the plan has it."""
+    if compiler.dialect is not Dialect.MYSQL or info.generated is None:
+        return changed
+    helper = compiler.namespace.ref(constraints.half_way)
+    return replace(changed, call=f"{helper}(S, {info.position}, lambda: {changed.call})")
 
 
 def compile_delete(compiler: Compiler, delete: Delete, parent: Frame) -> Changed:
@@ -56,20 +72,35 @@ def compile_delete(compiler: Compiler, delete: Delete, parent: Frame) -> Changed
     frame, writer = Frame(compiler, parent), Writer()
     binding = table_binding(delete.alias or delete.table, compiler.namespace.fresh("r"), info)
     frame.bindings.append(binding)
-    _matches(frame, writer, binding, delete.where)
+    seen = _late(frame, delete)
+    _matches(frame, writer, binding, delete.where, seen.conditions)
     writer.line(f"hits.append((number, {binding.variable}))")
     writer.indent = 1
+    if seen.conditions:
+        writer.line(f"{compiler.namespace.ref(refuse_seen_changes)}(hits, near)")
     writer.line(f"count = {compiler.namespace.ref(constraints.deleted)}(S, {info.position}, hits)")
     return _returning(compiler, "delete_", frame, writer, binding, delete.returning, "[hit[1] for hit in hits]")
 
 
-def _matches(frame: Frame, writer: Writer, binding: Binding, where: Expression | None) -> None:
+def _late(frame: Frame, change: Update | Delete) -> Late:
+    if frame.compiler.dialect is not Dialect.SQLITE:
+        return Late()
+    return late(change, lambda query: frame.compiler.query(query, frame).correlated)
+
+
+def _matches(
+    frame: Frame, writer: Writer, binding: Binding, where: Expression | None, last: tuple[Expression, ...] = ()
+) -> None:
+    """Opens a loop over the rows that are to be changed; ``near`` are those for which all conditions but the last ones hold."""
     loops = Loops(frame, writer)
-    writer.line("hits = []")
-    pool = conjuncts(where)
+    writer.line("hits, near = [], []")
+    pool = [condition for condition in conjuncts(where) if condition not in last]
     writer.open(f"for number, {binding.variable} in {loops.candidates(binding, pool, numbers=True)}:")
     loops.bound.add(binding.variable)
     loops.filter(pool, final=True)
+    if last:
+        writer.line("near.append(number)")
+        loops.filter(list(last), final=True)
 
 
 def _assigned(
@@ -88,10 +119,14 @@ def _assigned(
         return f"({', '.join(cells)},)"
     copy = frame.compiler.namespace.fresh("n")
     writer.line(f"{copy} = list({variable})")
+    columns = dict(binding.columns)
     binding.variable = copy
     for assignment in assignments:
-        writer.line(f"{copy}[{info.column(assignment.column)}] = {_value(frame, info, assignment)}")
-    binding.variable = variable
+        place = info.column(assignment.column)
+        writer.line(f"{copy}[{place}] = {_value(frame, info, assignment)}")
+        # It may be null now, until the row is checked.
+        binding.columns[assignment.column] = (place, info.types[place], False)
+    binding.variable, binding.columns = variable, columns
     return f"tuple({copy})"
 
 
@@ -112,6 +147,9 @@ def no_default(reason: str) -> None:
 def default(compiler: Compiler, info: TableInfo, column: Column, late: bool = False) -> str:
     if column.generated and compiler.dialect is Dialect.POSTGRESQL:
         return f"S.next_id({info.position})"
+    if info.column(column.name) == info.rowid:
+        # SQLite makes up the number of a row, whatever default its column has.
+        return "None"
     if column.default is None:
         place = info.column(column.name)
         if compiler.dialect is Dialect.MYSQL and info.solid[place] and not column.generated:
@@ -137,6 +175,8 @@ def _returning(
         return Changed(compiler.function(stem, frame, writer), ())
     if compiler.dialect is Dialect.MYSQL and stem == "update_":
         raise outside("UPDATE … RETURNING in MySQL", "read the row after the update")
+    if binding.table is not None and binding.table.table.name in _tables(items):
+        raise outside("RETURNING with a query over the changed table", "query it before or after the change")
     frame.bindings = [binding]
     outputs = expanded(items, frame)
     codes = [frame.compile(output.expression) for output in outputs]
@@ -154,7 +194,7 @@ def _shown(compiler: Compiler, stem: str, code: Code) -> str:
     """SQLite's RETURNING shows what it stores: a whole number in a REAL column as an integer."""
     text = compiler.rules.output(code)
     if code.type.affinity is Affinity.REAL and code.column and stem != "delete_":
-        return compiler.namespace.call(collapsed, text)
+        return compiler.namespace.call(returned_real, text)
     return text
 
 
@@ -167,6 +207,10 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
         raise ExecutionError("type", f"PostgreSQL has no {insert.mode.value.upper()}")
     if insert.mode is InsertMode.IGNORE and compiler.dialect is Dialect.MYSQL:
         _refuse_bending(insert, info)
+    if insert.mode is not InsertMode.PLAIN and insert.on_conflict is not None:
+        raise outside(
+            f"{insert.mode.value.upper()} with ON CONFLICT", "use one of the two: they hold for different keys"
+        )
     names = insert.columns or tuple(column.name for column in info.table.columns)
     places = [info.column(name) for name in names]
     if len(set(places)) < len(places):
@@ -174,8 +218,9 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
     frame, writer = Frame(compiler, parent), Writer()
     if compiler.dialect is Dialect.MYSQL and insert.on_conflict is not None:
         _refuse_odd_update(insert, info, names)
-    source = _rows(compiler, frame, info, insert, places, writer)
+    source, size = _rows(compiler, frame, info, insert, places, writer)
     conflict, arguments = _conflict(compiler, frame, info, insert.on_conflict)
+    assigned = {info.column(part.column) for part in insert.on_conflict.assignments} if insert.on_conflict else set()
     plan = constraints.InsertPlan(
         position=info.position,
         checks=constraints.Checks.of(compiler, info, tuple(range(len(info.types)))),
@@ -185,12 +230,19 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
         updating=insert.on_conflict is not None and bool(insert.on_conflict.assignments),
         known=None if isinstance(insert.source, Select) else len(insert.source),
         supplied=info.generated is not None and info.generated in places,
+        unordered=isinstance(insert.source, Select) and unordered(insert.source, compiler.catalog),
+        rekeys=any(assigned & set(unique) for unique in info.uniques),
+        rereads=insert.table in _tables(insert.on_conflict),
     )
     name = compiler.namespace.ref(plan)
     helper = compiler.namespace.ref(constraints.inserted)
-    writer.line(f"count, rows = {helper}(S, {name}, {source}, {conflict}, ({arguments}))")
+    writer.line(f"count, rows = {helper}(S, {name}, {size}, {source}, {conflict}, ({arguments}))")
     binding = table_binding(insert.table, compiler.namespace.fresh("r"), info)
-    return _returning(compiler, "insert_", frame, writer, binding, insert.returning, "rows")
+    changed = _returning(compiler, "insert_", frame, writer, binding, insert.returning, "rows")
+    several = (
+        plan.known is not None and plan.known > 1 and any(isinstance(part, Select) for part in parts(insert.source))
+    )
+    return _half_way(compiler, info, changed) if several else changed
 
 
 def _refuse_bending(insert: Insert, info: TableInfo) -> None:
@@ -208,25 +260,28 @@ def _refuse_odd_update(insert: Insert, info: TableInfo, names: tuple[str, ...]) 
     for assignment in insert.on_conflict.assignments:
         if assignment.column not in names and info.solid[info.column(assignment.column)]:
             raise outside("ON DUPLICATE KEY UPDATE of a NOT NULL column that the INSERT does not name", "name it")
-    reads = [part.table for part in parts(insert.source) if isinstance(part, TableSource)]
-    if isinstance(insert.source, Select) and info.table.name in reads:
+    if isinstance(insert.source, Select) and info.table.name in _tables(insert.source):
         raise outside("INSERT … SELECT … ON DUPLICATE KEY UPDATE from the table itself", "select into variables first")
 
 
-def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, places: list[int], writer: Writer) -> str:
+def _rows(
+    compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, places: list[int], writer: Writer
+) -> tuple[str, str]:
+    """Python text of the rows, one after the other, and of their number."""
     columns = info.table.columns
     defaults = {place: default(compiler, info, column) for place, column in enumerate(columns) if place not in places}
     if isinstance(insert.source, Select):
-        query = compiler.query(insert.source, frame)
+        query = compiler.query(insert.source, frame, kept=True)
         if len(query.columns) != len(places):
             raise ExecutionError("type", "INSERT has not as many values as columns")
         row = compiler.namespace.fresh("r")
         cells = dict(defaults)
         for place, (position, (_, type_)) in zip(places, enumerate(query.columns), strict=True):
-            cells[place] = compiler.rules.stored(Code(f"{row}[{position}]", type_), columns[place])
+            cells[place] = _cell(compiler, info, insert, columns[place], Code(f"{row}[{position}]", type_))
         rows = compiler.namespace.fresh("rows")
-        writer.line(f"{rows} = {query.call}")
-        return f"(({', '.join(cells[place] for place in range(len(columns)))},) for {row} in {rows})"
+        fetched = _half_way(compiler, info, Changed(query.call, query.columns))
+        writer.line(f"{rows} = {fetched.call}")
+        return f"(({', '.join(cells[place] for place in range(len(columns)))},) for {row} in {rows})", f"len({rows})"
     inner = Writer()
     for values in insert.source:
         if len(values) != len(places):
@@ -237,14 +292,11 @@ def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, pla
             if isinstance(value, Default):
                 cells[place] = default(compiler, info, column, late=True)
             else:
-                cells[place] = compiler.rules.stored(frame.compile(value), column)
-                if _defaulting(compiler, insert) and not column.nullable and column.default is not None:
-                    name = compiler.namespace.fresh("t")
-                    instead = default(compiler, info, column)
-                    cells[place] = f"({name} if ({name} := {cells[place]}) is not None else {instead})"
+                cells[place] = _cell(compiler, info, insert, column, frame.compile(value))
         inner.lines.append(f"({', '.join(cells[place] for place in range(len(columns)))},)")
+    size = str(len(inner.lines))
     if len(inner.lines) == 1:
-        return f"({inner.lines[0]},)"
+        return f"({inner.lines[0]},)", size
     # One at a time: an error in the second row comes after what the first row brings about.
     body = Writer()
     for line in inner.lines:
@@ -253,11 +305,11 @@ def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, pla
     made.free = dict(frame.free)
     made.memos = list(frame.memos)
     call = compiler.function("values_", made, body)
-    reads = [part.table for part in parts(insert.source) if isinstance(part, TableSource)]
-    if compiler.dialect is Dialect.MYSQL and insert.table in reads:
+    if compiler.dialect is Dialect.MYSQL and insert.table in _tables(insert.source):
         raise outside("an INSERT of several rows whose values read the table", "MariaDB shows them the rows before")
-    if not any(isinstance(part, Select) for part in parts(insert.source)):
-        return call
+    # MySQL's queries cannot see the rows before, as they read other tables.
+    if compiler.dialect is Dialect.MYSQL or not any(isinstance(part, Select) for part in parts(insert.source)):
+        return call, size
     # A query among the values sees the table as it was before the statement, but ids are taken row by row.
     if (
         info.generated is not None
@@ -267,12 +319,24 @@ def _rows(compiler: Compiler, frame: Frame, info: TableInfo, insert: Insert, pla
         raise outside(
             "an INSERT of several rows with generated ids whose values are read by queries", "insert row by row"
         )
-    return f"list({call})"
+    return f"list({call})", size
 
 
-def _defaulting(compiler: Compiler, insert: Insert) -> bool:
-    """SQLite's REPLACE puts the default in place of a null that a column does not take."""
-    return insert.mode is InsertMode.REPLACE and compiler.dialect is Dialect.SQLITE
+def _tables(node: object) -> set[str]:
+    """The tables that queries in it read."""
+    return {part.table for part in parts(node) if isinstance(part, TableSource)}
+
+
+def _cell(compiler: Compiler, info: TableInfo, insert: Insert, column: Column, value: Code) -> str:
+    """What is stored. SQLite's REPLACE puts the default in place of a null that a column does not take."""
+    text = compiler.rules.stored(value, column)
+    if insert.mode is not InsertMode.REPLACE or compiler.dialect is not Dialect.SQLITE or column.nullable:
+        return text
+    instead = default(compiler, info, column)
+    if instead == "None":
+        return text
+    name = compiler.namespace.fresh("t")
+    return f"({name} if ({name} := {text}) is not None else {instead})"
 
 
 def _target(info: TableInfo, conflict: OnConflict | None) -> tuple[int, ...]:

@@ -54,10 +54,10 @@ class Compiler:
         self.functions.append("\n".join([f"def {name}({arguments}):", *memos, *writer.lines]))
         return f"{name}({arguments})"
 
-    def query(self, select: Select, parent: Frame | None, exists: bool = False) -> Query:
+    def query(self, select: Select, parent: Frame | None, exists: bool = False, kept: bool = False) -> Query:
         from isolde.semantics.concrete.queries import compile_query
 
-        return compile_query(self, select, parent, exists)
+        return compile_query(self, select, parent, exists, kept)
 
     def finish(self, entry: str) -> Any:
         """The generated function of this name, when all are written."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from isolde.errors import ExecutionError
+from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete.catalog import Reference, TableInfo
+from isolde.semantics.concrete.order import refuse_open_conflicts, refuse_open_ids
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.tables import Row, TableData
 from isolde.tx.dialects import Dialect
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from isolde.semantics.concrete.store import Store
 
 Hit = tuple[int, Row, Row]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +221,10 @@ def _orphans(store: Store, reference: Reference, gone: list[Row]) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InsertPlan:
-    """``target``: the unique keys that ON CONFLICT looks at. ``known``: the number of rows, if they are written out."""
+    """``target``: the unique keys that ON CONFLICT looks at. ``known``: the number of rows, if they are written out.
+    ``unordered``: they come in no order that a database must keep. ``rekeys``: ON CONFLICT changes columns of a key.
+    ``rereads``: it has a query over the table itself.
+    """
 
     position: int
     checks: Checks
@@ -229,14 +234,51 @@ class InsertPlan:
     updating: bool
     known: int | None
     supplied: bool
+    unordered: bool
+    rekeys: bool
+    rereads: bool
 
 
 def inserted(
+    store: Store, plan: InsertPlan, size: int, rows: Iterable[Row], resolve: Any, arguments: tuple[Any, ...]
+) -> tuple[int, list[Row]]:
+    """``size``: how many rows there are to insert."""
+    if plan.unordered and size > 1:
+        return half_way(store, plan.position, lambda: _inserted(store, plan, rows, resolve, arguments))
+    return _inserted(store, plan, rows, resolve, arguments)
+
+
+def half_way(store: Store, position: int, statement: Callable[[], Answer]) -> Answer:
+    """Runs it; if it fails, nobody can tell which ids of the table it took."""
+    try:
+        return statement()
+    except ExecutionError:
+        store.writable(position).uncertain = True
+        raise
+
+
+def _inserted(
     store: Store, plan: InsertPlan, rows: Iterable[Row], resolve: Any, arguments: tuple[Any, ...]
 ) -> tuple[int, list[Row]]:
     table = store.writable(plan.position)
     if plan.known == 1 and not plan.conflict and plan.mode is InsertMode.PLAIN and table.info.generated is None:
         return _one(store, plan, table, next(iter(rows)))
+    counter = table.counter
+    try:
+        return _several(store, plan, table, rows, resolve, arguments)
+    except OutsideFragment:
+        # A failed INSERT uses up ids; one that is refused was never run.
+        table.counter = counter
+        raise
+
+
+def _several(
+    store: Store, plan: InsertPlan, table: TableData, rows: Iterable[Row], resolve: Any, arguments: tuple[Any, ...]
+) -> tuple[int, list[Row]]:
+    if plan.unordered and (plan.conflict or plan.mode is not InsertMode.PLAIN or table.info.generated is not None):
+        rows = list(rows)
+        if len(rows) > 1:
+            _refuse_open_order(store, plan, table, rows, resolve, arguments)
     reserve = _Ids(store, table, plan)
     done: list[Row] = []
     gone: list[Row] = []
@@ -245,6 +287,7 @@ def inserted(
     for given in rows:
         row = reserve.filled(given)
         if plan.mode is InsertMode.IGNORE and not _acceptable(store, plan, row):
+            reserve.unused()
             continue
         if plan.checks.row is not None:
             plan.checks.row(row)
@@ -261,7 +304,10 @@ def inserted(
         elif plan.conflict or plan.mode is InsertMode.IGNORE:
             taken = table.conflicts(row, plan.target)
             if taken:
+                reserve.unused()
                 count += _resolved(store, plan, table, taken, row, resolve, arguments, new_numbers, done, gone)
+                if done:
+                    reserve.seen(done[-1])
                 continue
         new_numbers.add(table.insert(row, store.undo))
         reserve.seen(row)
@@ -275,6 +321,16 @@ def inserted(
     if gone:
         _incoming(store, plan.position, gone)
     return count, done
+
+
+def _refuse_open_order(
+    store: Store, plan: InsertPlan, table: TableData, rows: list[Row], resolve: Any, arguments: tuple[Any, ...]
+) -> None:
+    refuse_open_ids(plan, table, rows, store.dialect)
+    if plan.mode is InsertMode.IGNORE:
+        rows = [row for row in rows if _acceptable(store, plan, row)]
+    if plan.conflict or plan.mode is not InsertMode.PLAIN:
+        refuse_open_conflicts(plan, table, rows, store.dialect, lambda old, row: resolve(store, old, row, *arguments))
 
 
 def _incoming(store: Store, position: int, gone: list[Row]) -> None:
@@ -328,6 +384,9 @@ def _resolved(
         raise outside("ON DUPLICATE KEY UPDATE where several rows hold a key", "delete the others first")
     if store.dialect is Dialect.POSTGRESQL and number in new_numbers:
         raise ExecutionError("cardinality", "ON CONFLICT DO UPDATE cannot affect a row a second time")
+    if plan.rereads and new_numbers:
+        # PostgreSQL shows it the table as it was before the statement, SQLite as it was when the query was first asked.
+        raise outside("ON CONFLICT with a query over the table, after another row of the INSERT", "insert row by row")
     old = table.rows[number]
     new = resolve(store, old, row, *arguments)
     if new is None:
@@ -361,11 +420,13 @@ class _Ids:
         self.row = -1
         self.first: int | None = None
         self.next = 0
+        self.took = False
 
     def filled(self, row: Row) -> Row:
         if self.place is None or self.store.dialect is Dialect.POSTGRESQL:
             return row
         value = row[self.place]
+        self.took = False
         self.row += 1
         if value is None or (value == 0 and self.store.dialect is Dialect.MYSQL):
             value = self._largest() + 1 if self.store.dialect is Dialect.SQLITE else self._reserved()
@@ -378,6 +439,11 @@ class _Ids:
         return max(self.table.unique[0], default=0)
 
     def _reserved(self) -> int:
+        if self.table.uncertain:
+            raise outside(
+                f"a generated id of {self.table.info.table.name} after a statement that failed half-way in MySQL",
+                "how far it came, and how many ids it took, depends on the order in which it went through the rows",
+            )
         if self.left == 0:
             self.first = self.row if self.first is None else self.first
             self.left = max(self.plan.known - (self.row - self.first), 1) if self.plan.known else self.size
@@ -387,7 +453,15 @@ class _Ids:
         self.left -= 1
         value = self.next
         self.next += 1
+        self.took = True
         return value
+
+    def unused(self) -> None:
+        """The row was not inserted: MySQL gives its id to the next one."""
+        if self.took and self.store.dialect is Dialect.MYSQL:
+            self.left += 1
+            self.next -= 1
+            self.took = False
 
     def seen(self, row: Row) -> None:
         """MySQL's counter follows ids that were given, and so do those that are still reserved."""

@@ -168,7 +168,9 @@ class Frame:
             case Exists():
                 query = self.compiler.query(expression.query, self, exists=True)
                 text = self._remembered(query.call, query.correlated)
-                return Code(f"(not {text})" if expression.negated else text, BOOLEAN, solid=True)
+                if expression.negated:
+                    return Code(f"(not {text})", BOOLEAN, solid=True)
+                return Code(text, rules.existing, solid=True)
             case ScalarQuery():
                 return self._scalar(expression)
             case Case():
@@ -195,7 +197,7 @@ class Frame:
     def _unary(self, node: UnaryOperation) -> Code:
         operand = self.compile(node.operand)
         folding = self.compiler.dialect is Dialect.MYSQL and node.operator is Unary.NEGATE
-        if folding and operand.type.sort is Sort.INTEGER and operand.constant is None:
+        if folding and operand.type.sort is Sort.INTEGER and not _written(node.operand):
             return self._mysql_negated(node, operand)
         return self.compiler.rules.unary(node.operator, operand)
 
@@ -253,8 +255,8 @@ class Frame:
             if Sort.TEXT in sorts and len(sorts) > 1:
                 raise outside("BETWEEN of texts and numbers", "compare with >= and <=")
         bind, again = self._named(operand)
-        first = rules.compared(Binary.GREATER_EQUAL, again, low)
-        second = rules.compared(Binary.LESS_EQUAL, again, high)
+        first = rules.matching(Binary.GREATER_EQUAL, again, low)
+        second = rules.matching(Binary.LESS_EQUAL, again, high)
         result = rules.logic(Binary.AND, first, second)
         if node.negated:
             result = rules.negation(result)
@@ -272,7 +274,7 @@ class Frame:
         bind, again = self._named(operand)
         result = Code("False", BOOLEAN, solid=True)
         for position, item in enumerate(items):
-            equal = rules.compared(Binary.EQUAL, again, item)
+            equal = (rules.matching if len(items) > 1 else rules.compared)(Binary.EQUAL, again, item)
             result = equal if position == 0 else rules.logic(Binary.OR, result, equal)
         if node.negated:
             result = rules.negation(result)
@@ -317,7 +319,7 @@ class Frame:
         return rules.negation(Code(text, BOOLEAN)) if node.negated else Code(text, BOOLEAN)
 
     def _scalar(self, node: ScalarQuery) -> Code:
-        query = self.compiler.query(node.query, self)
+        query = self.compiler.query(node.query, self, kept=True)
         if len(query.columns) != 1:
             raise ExecutionError("type", f"a scalar query has {len(query.columns)} columns; expected one")
         helper = first if self.compiler.dialect is Dialect.SQLITE and not node.query.order_by else single
@@ -358,16 +360,26 @@ class Frame:
             if again is None:
                 tests.append(self.condition(when.condition, "CASE"))
             else:
-                tests.append(rules.compared(Binary.EQUAL, again, self.compile(when.condition)).text)
+                tests.append(rules.matching(Binary.EQUAL, again, self.compile(when.condition)).text)
             results.append(self.compile(when.result))
-        results.append(rules.null() if node.otherwise is None else self.compile(node.otherwise))
+        if node.otherwise is not None:
+            results.append(self.compile(node.otherwise))
         results, type_ = rules.common(results, "CASE")
+        if node.otherwise is None:
+            results.append(rules.null())
         text = results[-1].text
         for test, result in zip(reversed(tests), reversed(results[:-1]), strict=True):
             text = f"({result.text} if {test} else {text})"
         if again is not None and bind != again.text:
             text = f"({bind}, {text})[1]"
         return Code(text, type_, solid=all(result.solid for result in results))
+
+
+def _written(node: Expression) -> bool:
+    """A number with its signs, which is one constant to a parser."""
+    while isinstance(node, UnaryOperation) and node.operator in (Unary.NEGATE, Unary.PLUS):
+        node = node.operand
+    return isinstance(node, Literal)
 
 
 def any_true(answers: list[bool | None]) -> bool | None:
@@ -390,7 +402,7 @@ def checked(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
 
 def first(rows: list[tuple[object, ...]]) -> object:
     """SQLite's: the first of several rows, if it does not matter which that is."""
-    if any(row != rows[0] for row in rows):
+    if len(rows) > 1 and any(repr(row) != repr(rows[0]) for row in rows):
         raise outside(
             "a scalar query of several rows without an order", "SQLite takes the row that its plan finds first"
         )

@@ -12,28 +12,24 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from isolde.semantics.concrete import mysql_digits as digits
 from isolde.semantics.concrete import numbers
 from isolde.semantics.concrete.mysql_values import (
-    _AVERAGES,
     _CHECKED,
     INCREMENT,
-    _average_floats,
-    _sum_exact,
-    _sum_floats,
+    SCALE_MAX,
     clamp,
     clamped_decimal,
     decimal_of,
     decimal_quotient,
     float_quotient,
     float_text,
+    floating,
     fold,
     from_timestamp,
+    integer_of,
     integer_part,
     like,
-    maximum,
-    maximum_text,
-    minimum,
-    minimum_text,
     nearest_away,
     remainder,
     scaled_text,
@@ -60,9 +56,11 @@ from isolde.semantics.concrete.static import (
     BIGINT,
     BOOLEAN,
     FLOAT,
+    NUMBERS,
     TEXT,
     TIMESTAMP,
     UNSIGNED,
+    WIDE,
     Code,
     Constness,
     Sort,
@@ -74,32 +72,47 @@ from isolde.tx.schema import Column, Kind, Type
 
 
 class MySQL(Rules):
+    # MariaDB's text of an EXISTS is a binary one, which compares by its bytes.
+    existing = Static(Sort.BOOLEAN, odd="EXISTS taken as a text in MySQL")
+
     def column(self, type_: Type) -> Static:
         match type_.kind:
             case Kind.BOOLEAN:
-                return Static(Sort.INTEGER, bits=8)
+                return Static(Sort.INTEGER, bits=8, digits=digits.of_column(8, False))
             case Kind.INTEGER:
-                return Static(Sort.INTEGER, bits=type_.bits or 32, unsigned=type_.unsigned)
+                bits = type_.bits or 32
+                room = digits.of_column(bits, type_.unsigned)
+                return Static(Sort.INTEGER, bits=bits, unsigned=type_.unsigned, digits=room)
             case Kind.DECIMAL:
-                return decimal_of(type_.scale or 0)
+                return decimal_of(type_.scale or 0, (type_.precision or 10) - (type_.scale or 0))
             case kind:
                 return Static(Sort(kind.value))
 
     def given(self, value: Constant) -> Static:
-        return self.literal(value).type
+        type_ = self.literal(value).type
+        # The same for all values that run the same code: what differs is told by the shape that the store finds code by.
+        if isinstance(value, int):
+            return replace(type_, digits=digits.of_column(32 if -(2**31) <= value < 2**31 else 64, type_.unsigned))
+        if isinstance(value, Decimal):
+            return replace(type_, digits=digits.of_column(64 if value.adjusted() >= WIDE else 32, False))
+        return type_
+
+    def variable(self, type_: Static) -> Static:
+        # Its value comes to the server as a constant, which is rarely a long one.
+        return replace(type_, digits=digits.of_column(32, False) if type_.sort in NUMBERS else None, odd="")
 
     def literal(self, value: Constant) -> Code:
         match value:
             case None:
                 return self.null()
             case bool():
-                value, type_ = int(value), BIGINT
+                value, type_ = int(value), integer_of(False, digits.of_constant(value))
             case int():
-                type_ = BIGINT if value < 2**63 else UNSIGNED
+                type_ = integer_of(value >= 2**63, digits.of_constant(value))
                 if not -(2**63) <= value < 2**64:
-                    value, type_ = Decimal(value), decimal_of(0)
+                    value, type_ = Decimal(value), decimal_of(0, digits.of_constant(value))
             case Decimal():
-                type_ = decimal_of(numbers.scale_of(value))
+                type_ = decimal_of(numbers.scale_of(value), digits.of_constant(value))
             case float():
                 type_ = FLOAT
             case str():
@@ -111,12 +124,15 @@ class MySQL(Rules):
     # Conversions
 
     def value(self, code: Code) -> Code:
-        return self.lift("+{0}", [code], BIGINT) if code.type.sort is Sort.BOOLEAN else code
+        if code.type.sort is not Sort.BOOLEAN:
+            return code
+        return self.lift("+{0}", [code], replace(BIGINT, digits=1, odd=code.type.odd))
 
     def number(self, code: Code) -> Code:
         """A number of some kind: a text becomes a double."""
         code = self.value(code)
         if code.type.sort is Sort.TEXT:
+            self.plain(code, "make numbers of what it is computed from")
             if self.changing and code.constant is not None and isinstance(code.constant.value, str):
                 strict_text_number(code.constant.value)
             return self.lifted(strict_text_number if self.changing else text_number, [code], FLOAT)
@@ -124,18 +140,28 @@ class MySQL(Rules):
             raise outside("a time as a number", "compare it to a time")
         return code
 
+    def plain(self, code: Code, instead: str) -> None:
+        """Refuses to convert what MySQL would convert in a way of its own."""
+        if code.type.odd:
+            raise outside(code.type.odd, instead)
+
     def double(self, code: Code) -> Code:
         code = self.number(code)
         return code if code.type.sort in (Sort.FLOAT, Sort.NULL) else self.lifted(float, [code], FLOAT)
 
     def exact(self, code: Code) -> Code:
-        return code if code.type.sort is not Sort.INTEGER else self.lifted(Decimal, [code], decimal_of(0))
+        return (
+            code
+            if code.type.sort is not Sort.INTEGER
+            else self.lifted(Decimal, [code], decimal_of(0, code.type.digits))
+        )
 
     def integer(self, code: Code) -> Code:
         """As the bit operators and DIV take it: 64 bits, signed or not."""
         code = self.value(code)
         match code.type.sort:
             case Sort.TEXT:
+                self.plain(code, "make numbers of what it is computed from")
                 return self.lifted(strict_text_integer if self.changing else text_integer, [code], BIGINT)
             case Sort.DECIMAL:
                 return self.lifted(numbers.nearest_integer, [code], BIGINT)
@@ -152,6 +178,7 @@ class MySQL(Rules):
             case Sort.TEXT | Sort.NULL:
                 return code
             case Sort.INTEGER:
+                self.plain(code, "cast it to CHAR")
                 return self.lifted(str, [code], TEXT)
             case Sort.DECIMAL:
                 return self.lift(f"{self.namespace.ref(scaled_text)}({{0}}, {code.type.scale})", [code], TEXT)
@@ -167,6 +194,10 @@ class MySQL(Rules):
         codes = [self.value(code) for code in codes]
         types = [code.type for code in codes if code.type.sort is not Sort.NULL]
         sorts = {type_.sort for type_ in types}
+        signs = {type_.unsigned for type_ in types}
+        if len(types) < len(codes) and what != "IF":
+            # A NULL that is written out is a signed number; IF alone looks only at its other branch.
+            signs.add(False)
         if not sorts:
             return list(codes), self.null().type
         if len(sorts) > 1 and Sort.TIMESTAMP in sorts:
@@ -176,19 +207,24 @@ class MySQL(Rules):
         if sorts == {Sort.TIMESTAMP}:
             return list(codes), TIMESTAMP
         if Sort.FLOAT in sorts:
-            return [self.double(code) for code in codes], FLOAT
-        if Sort.DECIMAL in sorts or len({type_.unsigned for type_ in types}) > 1:
+            float_ = floating(types)
+            if float_.odd and Sort.DECIMAL in sorts:
+                raise outside(f"{what} of decimals and {float_.odd}", "write NULL, or cast it to DOUBLE")
+            return [self.double(code) for code in codes], float_
+        if Sort.DECIMAL in sorts or len(signs) > 1:
             scale = max(type_.scale for type_ in types)
             # Signed and unsigned integers meet in a decimal; marked, because a cast to UNSIGNED still reads their bits.
-            whole = replace(decimal_of(scale), unsigned=Sort.DECIMAL not in sorts)
-            return [self.scaled(self.exact(code), scale) for code in codes], whole
+            whole = replace(decimal_of(scale, digits.widest(types)), unsigned=Sort.DECIMAL not in sorts)
+            return [self.exact(code) for code in codes], whole
         bits = max(type_.bits for type_ in types)
-        return list(codes), replace(types[0], bits=bits)
+        return list(codes), replace(types[0], bits=bits, digits=digits.widest(types), odd="")
 
     def scaled(self, code: Code, scale: int) -> Code:
         if code.type.sort is Sort.NULL or (code.type.scale == scale and code.column):
             return code
-        return self.lift(f"{self.namespace.ref(numbers.rounded)}({{0}}, {scale})", [code], decimal_of(scale))
+        return self.lift(
+            f"{self.namespace.ref(numbers.rounded)}({{0}}, {scale})", [code], decimal_of(scale, code.type.digits)
+        )
 
     # Operations
 
@@ -196,7 +232,7 @@ class MySQL(Rules):
         if operator is Unary.NOT:
             return self.negation(operand)
         if operator is Unary.BIT_NOT:
-            return self.lift("({0} ^ 0xFFFFFFFFFFFFFFFF)", [self.word(operand)], UNSIGNED)
+            return self.lift("({0} ^ 0xFFFFFFFFFFFFFFFF)", [self.word(operand)], _BITS)
         if operator is Unary.PLUS:
             return self.value(operand)
         operand = self.number(operand)
@@ -205,11 +241,11 @@ class MySQL(Rules):
             return self.literal(numbers.positive_zero(-value) if isinstance(value, Decimal) else -value)
         match operand.type.sort:
             case Sort.INTEGER:
-                return self.lift(f"{self.fit(False)}(-{{0}})", [operand], BIGINT)
+                return self.lift(f"{self.fit(False)}(-{{0}})", [operand], integer_of(False, operand.type.digits))
             case Sort.DECIMAL:
                 return self.lift(f"{self.namespace.ref(numbers.positive_zero)}(-{{0}})", [operand], operand.type)
             case _:
-                return self.lift("-{0}", [operand], FLOAT)
+                return self.lift("-{0}", [operand], floating([operand.type]))
 
     def fit(self, unsigned: bool) -> str:
         return self.namespace.ref(numbers.within(64, unsigned))
@@ -220,6 +256,7 @@ class MySQL(Rules):
         if code.type.sort is Sort.FLOAT:
             code = self.lifted(nearest_away, [code], BIGINT)
         elif code.type.sort is Sort.TEXT:
+            self.plain(code, "make numbers of what it is computed from")
             strict_text = strict_text_nearest if self.changing else text_nearest
             code = self.lifted(strict_text, [code], BIGINT)
         else:
@@ -234,17 +271,18 @@ class MySQL(Rules):
             case Binary.LIKE:
                 return self.lifted(like, [self.to_text(left), self.to_text(right)], BOOLEAN)
             case Binary.BIT_AND | Binary.BIT_OR | Binary.BIT_XOR:
-                return self.lift(f"({{0}} {operator.value} {{1}})", [self.word(left), self.word(right)], UNSIGNED)
+                return self.lift(f"({{0}} {operator.value} {{1}})", [self.word(left), self.word(right)], _BITS)
             case Binary.SHIFT_LEFT | Binary.SHIFT_RIGHT:
                 function = shifted_left if operator is Binary.SHIFT_LEFT else shifted_right
-                return self.lifted(function, [self.word(left), self.word(right)], UNSIGNED)
+                return self.lifted(function, [self.word(left), self.word(right)], _BITS)
             case Binary.INTEGER_DIVIDE:
                 left, right = self.number(left), self.number(right)
                 unsigned = left.type.unsigned or right.type.unsigned
                 if Sort.FLOAT in (left.type.sort, right.type.sort):
                     raise outside("DIV of floating-point numbers", "cast them to DECIMAL")
                 result = self.dividing(integer_part, [left, right], BIGINT)
-                return self.lift(f"{self.fit(unsigned)}({{0}})", [result], UNSIGNED if unsigned else BIGINT)
+                room = digits.computed(operator, left.type, right.type, 0)
+                return self.lift(f"{self.fit(unsigned)}({{0}})", [result], integer_of(unsigned, room))
             case _:
                 return self.arithmetic(operator, left, right)
 
@@ -258,31 +296,44 @@ class MySQL(Rules):
         sorts, scales = {left.type.sort, right.type.sort}, (left.type.scale, right.type.scale)
         if Sort.NULL in sorts:
             # A null without a type makes the result a double.
-            return Code("None", FLOAT)
+            return Code("None", floating([left.type, right.type]))
         if Sort.FLOAT in sorts:
-            sides = [self.double(left), self.double(right)]
+            sides, float_ = [self.double(left), self.double(right)], floating([left.type, right.type])
             if operator is Binary.DIVIDE:
-                return self.dividing(float_quotient, sides, FLOAT)
+                if float_.odd:
+                    raise outside(f"a quotient of {float_.odd}", "cast it to DOUBLE")
+                return self.dividing(float_quotient, sides, float_)
             if operator is Binary.MODULO:
-                return self.dividing(remainder, sides, FLOAT)
-            return self.lift(f"{self.namespace.ref(numbers.finite)}({{0}} {operator.value} {{1}})", sides, FLOAT)
+                return self.dividing(remainder, sides, float_)
+            return self.lift(f"{self.namespace.ref(numbers.finite)}({{0}} {operator.value} {{1}})", sides, float_)
         if operator is Binary.DIVIDE:
             sides = [self.exact(left), self.exact(right)]
-            return self.dividing(decimal_quotient, sides, decimal_of(scales[0] + INCREMENT), *scales)
+            scale = min(scales[0] + INCREMENT, SCALE_MAX)
+            room = digits.computed(operator, left.type, right.type, scale)
+            least = [code.type.scale if code.column else 0 for code in (left, right)]
+            return self.dividing(decimal_quotient, sides, decimal_of(scale, room), *least)
         unsigned = left.type.unsigned or right.type.unsigned
         if Sort.DECIMAL in sorts:
             sides = [self.exact(left), self.exact(right)]
+            scale = min(sum(scales) if operator is Binary.MULTIPLY else max(scales), SCALE_MAX)
+            type_ = decimal_of(scale, digits.computed(operator, left.type, right.type, scale))
             if operator is Binary.MODULO:
-                return self.dividing(remainder, sides, decimal_of(max(scales)))
-            scale = sum(scales) if operator is Binary.MULTIPLY else max(scales)
-            return self.lifted(_DECIMAL_OPERATIONS[operator], sides, decimal_of(scale))
+                return self.dividing(remainder, sides, type_)
+            return self.lifted(_DECIMAL_OPERATIONS[operator], sides, type_)
+        room = digits.computed(operator, left.type, right.type, 0)
         if operator is Binary.MODULO:
-            return self.dividing(remainder, [left, right], left.type)
-        return self.lift(
-            f"{self.fit(unsigned)}({{0}} {operator.value} {{1}})", [left, right], UNSIGNED if unsigned else BIGINT
-        )
+            return self.dividing(remainder, [left, right], integer_of(left.type.unsigned, room))
+        type_ = integer_of(unsigned, room)
+        return self.lift(f"{self.fit(unsigned)}({{0}} {operator.value} {{1}})", [left, right], type_)
 
     def compared(self, operator: Binary, left: Code, right: Code) -> Code:
+        """Decimals are compared as they would be shown: 1 / 3 = 0.3333."""
+        return self.matching(operator, self.as_shown(left), self.as_shown(right))
+
+    def as_shown(self, code: Code) -> Code:
+        return self.scaled(code, code.type.scale) if code.type.sort is Sort.DECIMAL and not code.constant else code
+
+    def matching(self, operator: Binary, left: Code, right: Code) -> Code:
         left, right = self.comparable([left, right])
         if operator is Binary.SAME:
             return Code(f"({left.text} == {right.text})", BOOLEAN, solid=True)
@@ -319,22 +370,23 @@ class MySQL(Rules):
         code = self.value(code)
         match type_.kind:
             case Kind.TEXT:
-                text = self.to_text(code)
-                return text if type_.length is None else self.lift(f"{{0}}[:{type_.length}]", [text], TEXT)
+                text = self.to_text(code.typed(replace(code.type, odd="")))
+                # As a number it is read by rules of its own: CAST(0.5 AS CHAR) + 0 is 0, and equal to 1.
+                odd = replace(TEXT, odd="a CAST to CHAR taken as a number in MySQL")
+                return text.typed(odd) if type_.length is None else self.lift(f"{{0}}[:{type_.length}]", [text], odd)
             case Kind.INTEGER | Kind.BOOLEAN:
                 sort, whole = code.type.sort, code.type.unsigned
+                result = integer_of(type_.unsigned, digits.cast(code, type_.unsigned))
                 code = self.integer(code)
                 if sort is Sort.INTEGER or sort is Sort.NULL:
-                    wrap = wrap_unsigned if type_.unsigned else wrap_signed
-                    return self.lifted(wrap, [code], UNSIGNED if type_.unsigned else BIGINT)
+                    return self.lifted(wrap_unsigned if type_.unsigned else wrap_signed, [code], result)
                 if (sort is Sort.TEXT or whole) and type_.unsigned:
-                    return self.lifted(wrap_unsigned, [code], UNSIGNED)
-                name = self.namespace.ref(clamp)
-                return self.lift(f"{name}({{0}}, {type_.unsigned})", [code], UNSIGNED if type_.unsigned else BIGINT)
+                    return self.lifted(wrap_unsigned, [code], result)
+                return self.lift(f"{self.namespace.ref(clamp)}({{0}}, {type_.unsigned})", [code], result)
             case Kind.DECIMAL:
                 precision, scale = type_.precision or 10, type_.scale or 0
                 name = self.namespace.ref(stored_decimal if self.changing else clamped_decimal)
-                return self.lift(f"{name}({{0}}, {precision}, {scale})", [self.number(code)], decimal_of(scale))
+                return self.lift(f"{name}({{0}}, {precision}, {scale})", [self.number(code)], self.column(type_))
             case Kind.FLOAT:
                 return self.double(code)
             case Kind.TIMESTAMP:
@@ -376,22 +428,18 @@ class MySQL(Rules):
                 return self.lifted(stored_timestamp, [code], target).text
 
     def aggregate(self, aggregation: Aggregation, operand: Code) -> tuple[Callable[[list[Any]], Any], Static, Code]:
-        operand = self.value(operand)
-        least = aggregation is Aggregation.MIN
-        if aggregation is Aggregation.COUNT:
-            return len, BIGINT, operand
-        if aggregation in (Aggregation.MIN, Aggregation.MAX):
-            if operand.type.sort is Sort.TEXT:
-                return (minimum_text if least else maximum_text), TEXT, operand
-            return (minimum if least else maximum), operand.type, operand
-        operand = self.number(operand)
-        adding = aggregation is Aggregation.SUM
-        if operand.type.sort is Sort.FLOAT or operand.type.sort is Sort.NULL:
-            return (_sum_floats if adding else _average_floats), FLOAT, operand
-        scale = operand.type.scale
-        if adding:
-            return _sum_exact, decimal_of(scale), operand
-        return _AVERAGES[scale], decimal_of(scale + INCREMENT), operand
+        from isolde.semantics.concrete.mysql_aggregates import aggregated
+
+        return aggregated(self, aggregation, self.value(operand))
+
+    def in_groups(
+        self, function: Callable[[list[Any]], Any], type_: Static, operand: Code, alone: bool
+    ) -> Callable[[list[Any]], Any]:
+        from isolde.semantics.concrete.mysql_aggregates import steady
+
+        if operand.type.sort is not Sort.DECIMAL or operand.column or function is len:
+            return function
+        return steady(function, operand.type.scale, type_.scale if alone else None)
 
     def key(self, code: Code) -> str:
         code = self.value(code)
@@ -421,6 +469,7 @@ class MySQL(Rules):
         return code.text
 
 
+_BITS = integer_of(True, digits.BITS_DIGITS)
 _DECIMAL_OPERATIONS = {
     Binary.ADD: numbers.decimal_sum,
     Binary.SUBTRACT: numbers.decimal_difference,

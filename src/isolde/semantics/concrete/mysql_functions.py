@@ -6,11 +6,20 @@ import math
 from decimal import Decimal
 from typing import Any
 
+from isolde.semantics.concrete import mysql_digits as digits
 from isolde.semantics.concrete import numbers
 from isolde.semantics.concrete.mysql import MySQL
-from isolde.semantics.concrete.mysql_values import decimal_of, fold, sort_text
+from isolde.semantics.concrete.mysql_values import (
+    ROUNDED_FLOAT,
+    SCALE_MAX,
+    decimal_of,
+    floating,
+    fold,
+    integer_of,
+    sort_text,
+)
 from isolde.semantics.concrete.rules import outside
-from isolde.semantics.concrete.static import BIGINT, FLOAT, TEXT, TIMESTAMP, Code, Sort
+from isolde.semantics.concrete.static import BIGINT, TEXT, TIMESTAMP, Code, Sort, Static
 from isolde.tx.expressions import Binary, Function
 
 
@@ -27,6 +36,9 @@ def called(rules: MySQL, function: Function, arguments: list[Code]) -> Code:
         case Function.IF:
             condition = rules.truth(arguments[0])
             (yes, no), type_ = rules.common(arguments[1:], "IF")
+            if type_.sort is Sort.NULL:
+                # A NULL of CASE or COALESCE has no type; one of IF is a text.
+                type_ = TEXT
             return Code(f"({yes.text} if {condition.text} else {no.text})", type_, solid=yes.solid and no.solid)
         case Function.NULLIF:
             equal = rules.compared(Binary.EQUAL, *arguments)
@@ -41,7 +53,7 @@ def called(rules: MySQL, function: Function, arguments: list[Code]) -> Code:
         case Function.TRIM:
             return rules.lifted(trim, [rules.to_text(arguments[0])], TEXT)
         case Function.CHARACTER_LENGTH:
-            return rules.lifted(len, [rules.to_text(arguments[0])], BIGINT)
+            return rules.lifted(len, [rules.to_text(arguments[0])], integer_of(False, digits.LENGTH_DIGITS))
         case Function.SUBSTRING:
             bounds = [rules.integer(bound) for bound in arguments[1:]]
             return rules.lifted(substring, [rules.to_text(arguments[0]), *bounds], TEXT)
@@ -56,18 +68,22 @@ def _extreme(rules: MySQL, function: Function, arguments: list[Code]) -> Code:
     sorts = {argument.type.sort for argument in arguments} - {Sort.NULL}
     if len(sorts) > 1 and Sort.TEXT in sorts:
         raise outside(f"{function.value} of texts and numbers", "cast them to one type")
+    if not sorts:
+        return rules.null()
     if any(argument.type.sort is Sort.NULL for argument in arguments) and Sort.TEXT not in sorts:
-        return Code("None", FLOAT)
+        return Code("None", floating([argument.type for argument in arguments]))
     codes, type_ = rules.common(arguments, function.value)
     if type_.sort is Sort.TEXT:
-        return rules.lifted(greatest_text if greatest else least_text, codes, TEXT)
+        # Where a number is asked for, MariaDB compares numbers: GREATEST('9', '10') + 0 is 10.
+        odd = Static(Sort.TEXT, odd=f"{function.value.upper()} of texts taken as a number in MySQL")
+        return rules.lifted(greatest_text if greatest else least_text, codes, odd)
     return rules.lifted(max if greatest else min, codes, type_)
 
 
 def _numeric(rules: MySQL, function: Function, arguments: list[Code]) -> Code:
     operand = rules.number(arguments[0])
     if operand.type.sort is Sort.NULL:
-        operand = operand.typed(BIGINT if function is Function.SIGN else FLOAT)
+        operand = operand.typed(BIGINT if function is Function.SIGN else ROUNDED_FLOAT)
     sort = operand.type.sort
     ref = rules.namespace.ref
     if function is Function.ABS:
@@ -75,16 +91,20 @@ def _numeric(rules: MySQL, function: Function, arguments: list[Code]) -> Code:
             return rules.lift(f"{rules.fit(operand.type.unsigned)}(abs({{0}}))", [operand], operand.type)
         return rules.lifted(abs, [operand], operand.type)
     if function is Function.SIGN:
-        return rules.lifted(sign, [operand], BIGINT)
+        return rules.lifted(sign, [operand], integer_of(False, 1))
     if function is Function.ROUND:
         return _rounded(rules, operand, arguments)
     if sort is Sort.FLOAT or sort is Sort.NULL:
-        return rules.lifted(float_floor if function is Function.FLOOR else float_ceiling, [operand], FLOAT)
+        return rules.lifted(float_floor if function is Function.FLOOR else float_ceiling, [operand], ROUNDED_FLOAT)
     step = math.floor if function is Function.FLOOR else math.ceil
     if sort is Sort.INTEGER:
         return operand
-    # A decimal of many digits stays a decimal; which type it has does not show, but in a division.
-    return rules.lift(f"{ref(numbers.within(64, False))}({ref(step)}({{0}}))", [operand], BIGINT)
+    room = digits.stepped(operand.type)
+    if room is None:
+        raise outside(f"{function.value.upper()} of a number made of a text or a float", "cast it to DECIMAL first")
+    if room > digits.INTEGER_DIGITS_MAX:
+        return rules.lift(f"{ref(Decimal)}({ref(step)}({{0}}))", [operand], decimal_of(0, room))
+    return rules.lift(f"{ref(step)}({{0}})", [operand], integer_of(False, room))
 
 
 def _rounded(rules: MySQL, operand: Code, arguments: list[Code]) -> Code:
@@ -98,16 +118,17 @@ def _rounded(rules: MySQL, operand: Code, arguments: list[Code]) -> Code:
     if operand.type.sort is Sort.FLOAT:
         if places:
             raise outside("ROUND of a floating-point number to digits", "cast it to DECIMAL")
-        return rules.lifted(float_round, [operand], FLOAT)
+        return rules.lifted(float_round, [operand], ROUNDED_FLOAT)
     if operand.type.sort is Sort.NULL:
         return operand
-    scale = max(min(places, operand.type.scale), 0)
     if operand.type.sort is Sort.INTEGER:
         if places >= 0:
             return operand
         return rules.lift(f"{ref(integer_round)}({{0}}, {places})", [operand], operand.type)
-    how = f"{ref(numbers.rounded)}({{0}}, {min(places, operand.type.scale)})"
-    return rules.lift(how, [operand], decimal_of(scale))
+    places = min(places, SCALE_MAX)
+    how = f"{ref(numbers.rounded)}({{0}}, {places})"
+    room = operand.type.digits if places >= operand.type.scale else digits.stepped(operand.type)
+    return rules.lift(how, [operand], decimal_of(max(places, 0), room))
 
 
 def integer_round(number: int, places: int) -> int:

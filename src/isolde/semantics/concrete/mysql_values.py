@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete import numbers
-from isolde.semantics.concrete.postgresql_values import decimal_text, plain_sum
+from isolde.semantics.concrete.postgresql_values import decimal_text
 from isolde.semantics.concrete.rules import like_pattern, outside, timestamp
 from isolde.semantics.concrete.static import (
     Sort,
@@ -26,8 +26,22 @@ _PREFIX = re.compile(r"[ \t\n\v\f\r]*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
 _INTEGER_PREFIX = re.compile(r"[ \t\n\v\f\r]*([+-]?\d+)", re.ASCII)
 
 
-def decimal_of(scale: int) -> Static:
-    return Static(Sort.DECIMAL, scale=min(scale, SCALE_MAX))
+def decimal_of(scale: int, digits: int | None) -> Static:
+    return Static(Sort.DECIMAL, scale=min(scale, SCALE_MAX), digits=digits)
+
+
+def integer_of(unsigned: bool, digits: int | None) -> Static:
+    return Static(Sort.INTEGER, unsigned=unsigned, digits=digits)
+
+
+ROUNDED_FLOAT = Static(Sort.FLOAT, odd="a rounded floating-point number, or a NULL that was computed with, in MySQL")
+"""Such a double has a number of digits after the point, and what is computed from it is shown with so many more or less."""
+
+
+def floating(types: Sequence[Static]) -> Static:
+    """The type of a double that comes of numbers of these types."""
+    free = any(type_.sort is Sort.FLOAT and not type_.odd for type_ in types)
+    return Static(Sort.FLOAT) if free else ROUNDED_FLOAT
 
 
 # Values
@@ -135,7 +149,11 @@ def float_quotient(left: float, right: float) -> float | None:
 
 
 def decimal_quotient(left: Decimal, right: Decimal, left_scale: int, right_scale: int) -> Decimal | None:
-    return None if not right else numbers.mysql_quotient(left, right, left_scale, right_scale)
+    """The scales are at least those of columns; what was computed has as many digits as it has, seen or not."""
+    if not right:
+        return None
+    scales = max(numbers.scale_of(left), left_scale), max(numbers.scale_of(right), right_scale)
+    return numbers.mysql_quotient(left, right, *scales)
 
 
 def integer_part(left: Decimal | int, right: Decimal | int) -> int | None:
@@ -151,7 +169,11 @@ def remainder(left: Any, right: Any) -> Any:
         return math.fmod(left, right)
     if isinstance(left, int) and isinstance(right, int):
         return numbers.integer_remainder(left, right)
-    return numbers.remainder(Decimal(left), Decimal(right))
+    result = numbers.remainder(Decimal(left), Decimal(right))
+    if not result and left < 0:
+        # MariaDB's keeps the sign of the dividend, until it passes through a temporary table: -4.0 % 2 = 0 is false.
+        raise outside("a remainder of zero, of a negative decimal, in MySQL", "take the remainder of its ABS")
+    return result
 
 
 def checked_divisor(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -244,48 +266,3 @@ def stored_timestamp(value: Any) -> datetime:
             raise ExecutionError("conversion", f"incorrect datetime value {value!r}")
         value = parsed
     return value.replace(microsecond=0)  # type: ignore[no-any-return]
-
-
-# Aggregates
-
-
-def _sum_exact(values: list[Any]) -> Decimal | None:
-    total = Decimal(0)
-    for value in values:
-        total = numbers.EXACT.add(total, Decimal(value))
-    return numbers.positive_zero(total) if values else None
-
-
-def _average_exact(scale: int) -> Callable[[list[Any]], Decimal | None]:
-    def average(values: list[Any]) -> Decimal | None:
-        total = _sum_exact(values)
-        return None if total is None else decimal_quotient(total, Decimal(len(values)), scale, 0)
-
-    return average
-
-
-_AVERAGES = {scale: _average_exact(scale) for scale in range(SCALE_MAX + 1)}
-
-
-def _sum_floats(values: list[float]) -> float | None:
-    return plain_sum(values) if values else None
-
-
-def _average_floats(values: list[float]) -> float | None:
-    return plain_sum(values) / len(values) if values else None
-
-
-def minimum(values: list[Any]) -> Any:
-    return min(values) if values else None
-
-
-def maximum(values: list[Any]) -> Any:
-    return max(values) if values else None
-
-
-def minimum_text(values: list[str]) -> str | None:
-    return min(values, key=sort_text) if values else None
-
-
-def maximum_text(values: list[str]) -> str | None:
-    return max(values, key=sort_text) if values else None

@@ -15,6 +15,7 @@ from isolde.semantics.concrete.rules import like_pattern, outside, timestamp
 from isolde.semantics.concrete.static import (
     Sort,
 )
+from isolde.semantics.concrete.ties import extreme
 
 _UNTYPED = frozenset({Sort.NULL, Sort.UNKNOWN})
 
@@ -260,8 +261,8 @@ def _average_floats(values: list[float]) -> float | None:
 
 
 def minimum(values: list[Any]) -> Any:
-    return min(values) if values else None
+    return extreme(values, min(values)) if values else None
 
 
 def maximum(values: list[Any]) -> Any:
-    return max(values) if values else None
+    return extreme(values, max(values)) if values else None

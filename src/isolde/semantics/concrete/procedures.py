@@ -13,6 +13,7 @@ from isolde.semantics.concrete.changes import compile_delete, compile_insert, co
 from isolde.semantics.concrete.compiler import Compiler, Writer
 from isolde.semantics.concrete.cursors import closed, is_open, one_at_most, open_cursor, open_private
 from isolde.semantics.concrete.expressions import Frame
+from isolde.semantics.concrete.folding import planning_failure
 from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal
 from isolde.semantics.concrete.results import declared_result
 from isolde.semantics.concrete.rules import outside
@@ -52,6 +53,15 @@ Columns = tuple[tuple[str, Static], ...]
 
 def compile_statement(compiler: Compiler, statement: Statement, frame: Frame) -> tuple[str, str, Columns]:
     """Python text of the rows, of the count (after the rows), and the columns."""
+    rows, count, columns = _compile(compiler, statement, frame)
+    if compiler.dialect is Dialect.POSTGRESQL:
+        error = planning_failure(compiler.catalog, statement, set(frame.variables))
+        if error is not None:
+            return failure(compiler, error), count, columns
+    return rows, count, columns
+
+
+def _compile(compiler: Compiler, statement: Statement, frame: Frame) -> tuple[str, str, Columns]:
     compiler.rules.changing = not isinstance(statement, Select)
     try:
         match statement:
@@ -194,6 +204,7 @@ class ProcedureCompiler:
 
     def _grow(self, variable: str, type_: Static) -> None:
         known = self.variables.get(variable)
+        type_ = self.compiler.rules.variable(type_)
         if type_.sort is Sort.UNKNOWN:
             type_ = TEXT
         if known is None or known.sort in (Sort.NULL, Sort.UNKNOWN):
@@ -216,7 +227,26 @@ class ProcedureCompiler:
         if not steps:
             writer.line("pass")
         for step in steps:
-            self.step(step, frame, writer, loops)
+            start, indent = len(writer.lines), writer.indent
+            try:
+                self.step(step, frame, writer, loops)
+            except ExecutionError as error:
+                if isinstance(step, (Leave, Again)):
+                    raise
+                # Databases look at the names and types of a statement when it is reached, and not before.
+                del writer.lines[start:]
+                writer.indent = indent
+                writer.line(failure(self.compiler, error))
+
+    def _condition(self, condition: Expression, what: str, frame: Frame) -> str:
+        try:
+            if self.compiler.dialect is Dialect.POSTGRESQL:
+                sort = frame.compile(condition).type.sort
+                if sort not in (Sort.BOOLEAN, Sort.NULL, Sort.UNKNOWN, Sort.ANY):
+                    raise outside(f"a condition of {what} that is no condition", "compare it")
+            return frame.condition(condition, what)
+        except ExecutionError as error:
+            return failure(self.compiler, error)
 
     def step(self, step: Step, frame: Frame, writer: Writer, loops: list[str | None]) -> None:
         match step:
@@ -280,7 +310,7 @@ class ProcedureCompiler:
                 reason = self.compiler.rules.output(frame.compile(step.reason)) if step.reason is not None else "None"
                 writer.line(f"raise {self.compiler.namespace.ref(AbortSignal)}({reason})")
             case Assert():
-                writer.open(f"if not {self._condition(step.condition, frame, 'ASSERT')}:")
+                writer.open(f"if not {self._condition(step.condition, 'ASSERT', frame)}:")
                 message = (
                     step.message or f"the assertion at {step.place}" if step.place else step.message or "an assertion"
                 )
@@ -318,16 +348,9 @@ class ProcedureCompiler:
             value = self._assign(variable, Code(f"(None if {row} is None else {row}[{place}])", type_))
             writer.line(f"v_{variable} = {value}")
 
-    def _condition(self, condition: Expression, frame: Frame, what: str) -> str:
-        if self.compiler.dialect is Dialect.POSTGRESQL:
-            sort = frame.compile(condition).type.sort
-            if sort not in (Sort.BOOLEAN, Sort.NULL, Sort.UNKNOWN, Sort.ANY):
-                raise outside(f"a condition of {what} that is no condition", "compare it")
-        return frame.condition(condition, what)
-
     def _if(self, step: If, frame: Frame, writer: Writer, loops: list[str | None]) -> None:
         for place, (condition, body) in enumerate(step.branches):
-            writer.open(f"{'if' if place == 0 else 'elif'} {self._condition(condition, frame, 'IF')}:")
+            writer.open(f"{'if' if place == 0 else 'elif'} {self._condition(condition, 'IF', frame)}:")
             self.steps(body, frame, writer, loops)
             writer.indent -= 1
         if step.otherwise:
@@ -360,7 +383,7 @@ class ProcedureCompiler:
                 writer.open(f"for v_{step.variable} in {self.compiler.namespace.ref(span)}({first}, {last}):")
                 writer.line("S.step()")
             case While():
-                writer.open(f"while {self._condition(step.condition, frame, 'WHILE')}:")
+                writer.open(f"while {self._condition(step.condition, 'WHILE', frame)}:")
                 writer.line("S.step()")
         self.steps(step.body, frame, writer, [*loops, label])
         writer.indent -= 1
@@ -437,6 +460,15 @@ class ProcedureCompiler:
             type_ = self._type_returned(step, place, [code.type for code in codes])
             given = Code(f"(rows[{place}] if len(rows) > {place} else None)", type_)
             writer.line(f"v_{variable} = {self._assign(variable, given)}")
+
+
+def failure(compiler: Compiler, error: ExecutionError) -> str:
+    """Python text that fails when it is run."""
+    return f"{compiler.namespace.ref(fail)}({error.kind!r}, {error.reason!r}, {error.place!r})"
+
+
+def fail(kind: str, reason: str, place: str) -> None:
+    raise ExecutionError(kind, reason, place)
 
 
 def _returned(place: int) -> str:

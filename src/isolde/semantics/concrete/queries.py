@@ -12,8 +12,9 @@ from isolde.semantics.concrete.expressions import Binding, Frame
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.sources import Loops, conjuncts, has_aggregate, parts
 from isolde.semantics.concrete.static import Code, Sort, Static
+from isolde.semantics.concrete.ties import is_first, loose
 from isolde.tx.dialects import Dialect
-from isolde.tx.expressions import Aggregate, Aggregation, Expression, Literal, Name
+from isolde.tx.expressions import Aggregate, Aggregation, Binary, BinaryOperation, Expression, Literal, Name
 from isolde.tx.queries import Item, Order, Select, Star
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ class Output:
     expression: Expression
 
 
-def compile_query(compiler: Compiler, select: Select, parent: Frame | None, exists: bool) -> Query:
+def compile_query(
+    compiler: Compiler, select: Select, parent: Frame | None, exists: bool = False, kept: bool = False
+) -> Query:
+    """``kept``: what it gives is computed with or stored, and keeps the digits that nobody would see."""
     frame = Frame(compiler, parent)
     writer = Writer()
     loops = Loops(frame, writer)
@@ -50,17 +54,17 @@ def compile_query(compiler: Compiler, select: Select, parent: Frame | None, exis
             writer.line(f"{name} = {_bound(compiler, frame, bound, name)}")
     writer.line("out = []")
     if select.distinct:
-        writer.line("seen = set()")
+        writer.line("seen = {}")
     if grouped:
-        writer.line("groups = {}")
+        writer.line("groups, seen_keys = {}, {}")
     start = writer.indent
     pool = conjuncts(select.where)
     if select.source is not None:
         loops.write(select.source, pool)
     loops.filter(pool, final=True)
     if grouped:
-        _grouped(select, outputs, frame, writer, start)
-    codes = _emit(select, outputs, frame, writer, stop)
+        _grouped(select, outputs, frame, writer, start, kept)
+    codes = _emit(select, outputs, frame, writer, stop, kept)
     writer.indent = start
     if stop:
         writer.line("return False")
@@ -123,9 +127,25 @@ def _aliases(select: Select, outputs: list[Output], frame: Frame) -> Select:
                 return found[0]
         return expression
 
+    if frame.compiler.dialect is Dialect.SQLITE and any(
+        _zero(expression) and not isinstance(expression, Literal)
+        for expression in (*(order.expression for order in select.order_by), *select.group_by)
+    ):
+        raise outside(
+            "ORDER BY or GROUP BY of an AND with 0 in SQLite", "leave it out: it is taken for column number 0"
+        )
     order_by = tuple(replace(order, expression=meant(order.expression, True)) for order in select.order_by)
     group_by = tuple(meant(expression, False) for expression in select.group_by)
     return replace(select, order_by=order_by, group_by=group_by)
+
+
+def _zero(expression: Expression) -> bool:
+    """Whether SQLite makes it the literal 0 while it reads the text."""
+    if isinstance(expression, Literal):
+        return expression.value is False or (type(expression.value) is int and expression.value == 0)
+    if isinstance(expression, BinaryOperation) and expression.operator is Binary.AND:
+        return _zero(expression.left) or _zero(expression.right)
+    return False
 
 
 def _bound(compiler: Compiler, frame: Frame, bound: Expression, name: str) -> str:
@@ -158,13 +178,17 @@ def sqlite_bound(value: Any) -> int | None:
 # Groups
 
 
-def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer, start: int) -> None:
+def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer, start: int, kept: bool) -> None:
     """Collects rows by key, then goes on with one round a group, in which names mean the group's first row."""
     compiler, rules = frame.compiler, frame.compiler.rules
     variables = [binding.variable for binding in frame.bindings]
     row = f"({', '.join(variables)},)" if variables else "()"
-    keys = [rules.key(frame.compile(expression)) for expression in select.group_by]
-    writer.line(f"groups.setdefault(({', '.join(keys)}{',' if keys else ''}), []).append({row})")
+    codes = [frame.compile(expression) for expression in select.group_by]
+    keys = [rules.key(code) for code in codes]
+    writer.line(f"key = ({', '.join(keys)}{',' if keys else ''})")
+    if any(loose(code, compiler.dialect) for code in codes):
+        writer.line(f"{compiler.namespace.ref(is_first)}(seen_keys, key, key)")
+    writer.line(f"groups.setdefault(key, []).append({row})")
     writer.indent = start
     if not select.group_by:
         writer.line("groups = groups or {(): []}")
@@ -185,13 +209,19 @@ def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer
         frame.aggregated = None
         operand = frame.compile(node.operand)
         function, type_, operand = rules.aggregate(node.aggregation, operand)
+        if select.group_by and not node.distinct:
+            alone = all(node not in parts(output.expression) or node == output.expression for output in outputs)
+            function = rules.in_groups(function, type_, operand, alone and not kept)
         frame.aggregated = aggregated
         value = compiler.namespace.fresh("t")
         text = f"[{value} for {target} in rows if ({value} := {operand.text}) is not None]"
         if node.distinct:
-            key = rules.key(Code(value, operand.type))
-            pairs = f"[({key}, {value}) for {target} in rows if ({value} := {operand.text}) is not None]"
-            text = f"{compiler.namespace.ref(distinct)}({pairs})"
+            code = Code(value, operand.type)
+            found = f"({rules.key(code)}, {rules.output(code)})"
+            pairs = f"[{found} for {target} in rows if ({value} := {operand.text}) is not None]"
+            # A count is the same whichever of equal values are taken.
+            strict = node.aggregation is not Aggregation.COUNT and loose(operand, compiler.dialect)
+            text = f"{compiler.namespace.ref(distinct_same if strict else distinct)}({pairs})"
         return Code(f"{compiler.namespace.ref(function)}({text})", type_, solid=function is len)
 
     frame.aggregated = aggregated
@@ -205,6 +235,11 @@ def distinct(pairs: list[tuple[Any, Any]]) -> list[Any]:
     for key, value in pairs:
         found.setdefault(key, value)
     return list(found.values())
+
+
+def distinct_same(pairs: list[tuple[Any, Any]]) -> list[Any]:
+    seen: dict[Any, str] = {}
+    return [value for key, value in pairs if is_first(seen, key, value)]
 
 
 def _determined(expression: Expression, select: Select, frame: Frame) -> None:
@@ -284,13 +319,13 @@ def _keyed(binding: Binding, name: Name, select: Select, frame: Frame) -> bool:
 # Results
 
 
-def _emit(select: Select, outputs: list[Output], frame: Frame, writer: Writer, stop: bool) -> list[Code]:
+def _emit(select: Select, outputs: list[Output], frame: Frame, writer: Writer, stop: bool, kept: bool) -> list[Code]:
     rules = frame.compiler.rules
     codes = [frame.compile(output.expression) for output in outputs]
     if stop:
         writer.line("return True")
         return codes
-    values = [rules.output(code) for code in codes]
+    values = [rules.value(code).text if kept else rules.output(code) for code in codes]
     row = f"({', '.join(values)},)" if values else "()"
     keys: list[str] = []
     for order in select.order_by:
@@ -308,8 +343,11 @@ def _emit(select: Select, outputs: list[Output], frame: Frame, writer: Writer, s
             )
         same = ", ".join(rules.key(code) for code in codes)
         writer.line(f"same = ({same},)")
-        writer.open("if same not in seen:")
-        writer.line("seen.add(same)")
+        if any(loose(code, frame.compiler.dialect) for code in codes):
+            writer.open(f"if {frame.compiler.namespace.ref(is_first)}(seen, same, {row}):")
+        else:
+            writer.open("if same not in seen:")
+            writer.line("seen[same] = None")
     writer.line(f"out.append((({', '.join(keys)},), {row}))" if keys else f"out.append({row})")
     return codes
 

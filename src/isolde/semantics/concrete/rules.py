@@ -42,6 +42,10 @@ class Rules(ABC):
     def given(self, value: Constant) -> Static:
         """The type of a parameter that has this value."""
 
+    def variable(self, type_: Static) -> Static:
+        """The type of a variable that nobody declared and that a value of this type is assigned to."""
+        return type_
+
     @abstractmethod
     def literal(self, value: Constant) -> Code: ...
 
@@ -61,6 +65,10 @@ class Rules(ABC):
     @abstractmethod
     def compared(self, operator: Binary, left: Code, right: Code) -> Code: ...
 
+    def matching(self, operator: Binary, left: Code, right: Code) -> Code:
+        """The comparisons inside of BETWEEN, CASE and a list of several items."""
+        return self.compared(operator, left, right)
+
     @abstractmethod
     def truth(self, code: Code, what: str = "condition") -> Code:
         """As a boolean of Python, or ``None`` where it is unknown."""
@@ -79,6 +87,16 @@ class Rules(ABC):
     def aggregate(self, aggregation: Aggregation, operand: Code) -> tuple[Callable[[list[Any]], Any], Static, Code]:
         """A function of the values that are not null, what it gives, and the operand as it wants it."""
 
+    def in_groups(
+        self,
+        function: Callable[[list[Any]], Any],
+        type_: Static,  # noqa: ARG002
+        operand: Code,  # noqa: ARG002
+        alone: bool,  # noqa: ARG002
+    ) -> Callable[[list[Any]], Any]:
+        """An aggregate's function in a query with GROUP BY. ``alone``: what it gives is shown, nothing is computed from it."""
+        return function
+
     # Keys
 
     @abstractmethod
@@ -93,6 +111,8 @@ class Rules(ABC):
         return self.key(code)
 
     nulls_last_ascending = False
+    existing = BOOLEAN
+    """The type of EXISTS."""
 
     def output(self, code: Code) -> str:
         """What a client sees."""
@@ -170,14 +190,15 @@ def like_pattern(pattern: str, ignore_case: bool, trailing_escape: Any) -> Calla
     """A test for LIKE; a backslash takes the next character as it is."""
     import re
 
-    parts, position = [], 0
+    parts: list[str] = []
+    position = 0
     while position < len(pattern):
         character = pattern[position]
         if character == "\\" and trailing_escape is not None:
             position += 1
             if position == len(pattern):
                 if isinstance(trailing_escape, Exception):
-                    raise trailing_escape
+                    return _unfinished(parts, trailing_escape)
                 parts.append(re.escape("\\"))
                 break
             parts.append(re.escape(pattern[position]))
@@ -190,6 +211,29 @@ def like_pattern(pattern: str, ignore_case: bool, trailing_escape: Any) -> Calla
         position += 1
     compiled = re.compile("".join(parts), re.DOTALL | (re.IGNORECASE | re.ASCII if ignore_case else 0))
     return lambda text: compiled.fullmatch(text) is not None
+
+
+def _unfinished(parts: list[str], error: Exception) -> Callable[[str], bool]:
+    """PostgreSQL's pattern that ends with an escape: it fails when it gets there and is not yet through with the text.
+
+    What follows a ``%`` is looked at when the ``%`` is, with each ``_`` in between taking a character.
+    """
+    import re
+
+    end = len(parts)
+    while end and parts[end - 1] in (".*", "."):
+        end -= 1
+    while end < len(parts) and parts[end] != ".*":
+        end += 1
+    left = max(1, parts[end:].count("."))
+    reached = re.compile("".join([*parts[:end], "." * left]), re.DOTALL)
+
+    def test(text: str) -> bool:
+        if reached.match(text) is not None:
+            raise error
+        return False
+
+    return test
 
 
 def outside(what: str, instead: str = "") -> OutsideFragment:

@@ -14,6 +14,7 @@ from isolde.semantics.concrete import numbers
 from isolde.semantics.concrete.postgresql_values import plain_sum
 from isolde.semantics.concrete.rules import COMPARISONS, Rules, like_pattern, outside
 from isolde.semantics.concrete.static import ANY, BOOLEAN, Affinity, Code, Constness, Sort, Static
+from isolde.semantics.concrete.ties import extreme
 from isolde.tx.expressions import Aggregation, Binary, Constant, Function, Unary
 from isolde.tx.schema import Column, Kind, Type
 
@@ -90,9 +91,13 @@ def stored_numeric(value: Any) -> Any:
 
 
 def collapsed(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer() and _LOW < value < _HIGH and abs(value) < 2**51:
-        return int(value)
-    return value
+    """The smallest and the largest integer stay floats: they may be what a larger number was cut to."""
+    return int(value) if isinstance(value, float) and value.is_integer() and _LOW < value < _HIGH else value
+
+
+def returned_real(value: Any) -> Any:
+    """RETURNING shows a REAL as its record holds it: as an integer, if that takes at most six bytes."""
+    return int(value) if isinstance(value, float) and value.is_integer() and -(2**47) <= value < 2**47 else value
 
 
 def stored_real(value: Any) -> Any:
@@ -227,11 +232,11 @@ def average(values: list[Any]) -> float | None:
 
 
 def minimum(values: list[Any]) -> Any:
-    return min(values, key=rank) if values else None
+    return extreme(values, min(values, key=rank)) if values else None
 
 
 def maximum(values: list[Any]) -> Any:
-    return max(values, key=rank) if values else None
+    return extreme(values, max(values, key=rank)) if values else None
 
 
 class SQLite(Rules):
@@ -382,7 +387,11 @@ class SQLite(Rules):
 
 
 def cast_numeric(value: Any) -> Any:
-    return collapsed(number(value)) if isinstance(value, str) else value
+    """A text becomes an integer only where every integer nearby is a float too; a float stays one."""
+    if not isinstance(value, str):
+        return value
+    value = number(value)
+    return collapsed(value) if -(2**51) <= value < 2**51 else value
 
 
 _ARITHMETIC = {

@@ -37,7 +37,11 @@ class Affinity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """A type of values; ``bits``, ``unsigned`` and ``scale`` as the dialect tracks them, ``columns`` those of a row."""
+    """A type of values; ``bits``, ``unsigned`` and ``scale`` as the dialect tracks them, ``columns`` those of a row.
+
+    ``digits``: those before the point that MySQL keeps room for. ``odd``: what MySQL converts to a text, or to a number,
+    in a way of its own; the conversion is refused by this name.
+    """
 
     sort: Sort
     bits: int = 64
@@ -45,6 +49,8 @@ class Static:
     scale: int = 0
     affinity: Affinity | None = None
     columns: tuple[tuple[str, Static], ...] = ()
+    odd: str = ""
+    digits: int | None = None
 
     def __str__(self) -> str:
         return (
@@ -64,6 +70,8 @@ NULL = Static(Sort.NULL)
 UNKNOWN = Static(Sort.UNKNOWN)
 ANY = Static(Sort.ANY)
 
+WIDE = 16
+"""From so many digits after its first one on, a decimal that is given has a type of its own."""
 NUMBERS = frozenset({Sort.INTEGER, Sort.DECIMAL, Sort.FLOAT})
 
 

@@ -16,7 +16,7 @@ from isolde.semantics.concrete.compiler import Compiler, Writer
 from isolde.semantics.concrete.expressions import Frame
 from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal, Ending, Outcome, Result
 from isolde.semantics.concrete.procedures import ProcedureCompiler, compile_statement
-from isolde.semantics.concrete.static import Static
+from isolde.semantics.concrete.static import WIDE, Static
 from isolde.semantics.concrete.tables import Row, TableData, Undo, take_back
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Constant
@@ -220,7 +220,7 @@ def _shape(value: Constant) -> Any:
     if kind is int:
         return 32 if -0x80000000 <= value < 0x80000000 else (64 if -(2**63) <= value < 2**63 else 65)  # type: ignore[operator]
     if kind.__name__ == "Decimal":
-        return value.as_tuple().exponent  # type: ignore[union-attr]
+        return value.as_tuple().exponent, value.adjusted() >= WIDE  # type: ignore[union-attr]
     return kind
 
 

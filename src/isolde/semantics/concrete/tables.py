@@ -16,9 +16,12 @@ Undo = list[tuple[int, int, Row | None, Row | None]]
 
 
 class TableData:
-    """``unique`` maps keys to row numbers; ``equality`` maps other columns' keys to sets of them, when first asked for."""
+    """``unique`` maps keys to row numbers; ``equality`` maps other columns' keys to sets of them, when first asked for.
 
-    __slots__ = ("counter", "equality", "equality_keys", "info", "next_number", "rows", "shared", "unique")
+    ``uncertain``: nobody can tell MySQL's counter of generated ids any more.
+    """
+
+    __slots__ = ("counter", "equality", "equality_keys", "info", "next_number", "rows", "shared", "uncertain", "unique")
 
     def __init__(self, info: TableInfo) -> None:
         self.info = info
@@ -28,13 +31,14 @@ class TableData:
         self.equality_keys: dict[tuple[int, ...], Key] = {}
         self.next_number = 0
         self.counter = 1
+        self.uncertain = False
         self.shared = False
 
     def clone(self) -> TableData:
         twin = TableData(self.info)
         twin.rows = self.rows.copy()
         twin.unique = [index.copy() for index in self.unique]
-        twin.next_number, twin.counter = self.next_number, self.counter
+        twin.next_number, twin.counter, twin.uncertain = self.next_number, self.counter, self.uncertain
         return twin
 
     def equal(self, columns: tuple[int, ...], catalog: Catalog) -> dict[Any, dict[int, None]]:

@@ -76,8 +76,17 @@ _ENTRIES = (
 APPLICATIONS = MappingProxyType({entry.name: entry for entry in _ENTRIES})
 
 
+def is_application(name: str) -> bool:
+    """Whether this names an application: one of the table, or a Python file."""
+    return name.replace("_", "-") in APPLICATIONS or name.endswith(".py")
+
+
 def application_named(name: str) -> Application:
-    """The application of this name, imported now."""
+    """The application of this name, or of the Python file at this path; imported now."""
+    if name.endswith(".py"):
+        from isolde.workloads.applications.files import application_in
+
+        return application_in(name)
     entry = APPLICATIONS.get(name.replace("_", "-"))
     if entry is None:
         close = difflib.get_close_matches(name, list(APPLICATIONS), 1)
@@ -87,4 +96,4 @@ def application_named(name: str) -> Application:
     return found
 
 
-__all__ = ["APPLICATIONS", "Entry", "application_named"]
+__all__ = ["APPLICATIONS", "Entry", "application_named", "is_application"]

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import json
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any, cast
 
 from isolde.databases import Connection, Kind, Offer, SqlConnection, Table
+from isolde.databases.handle import DatabaseHandle
 from isolde.engines.record.application.install import Installation
+from isolde.engines.record.application.values import as_json
 from isolde.engines.record.client import Client, GivenUp, Surroundings
 from isolde.engines.record.journal import Journal
 from isolde.engines.record.line import Line
 from isolde.engines.record.run import Job, Worker
+from isolde.errors import IsoldeError
 from isolde.tx.dialects import Dialect
-from isolde.tx.python import AbortedByProgram, Handle
+from isolde.tx.python import AbortedByProgram
 from isolde.tx.python.handle import Answer
-from isolde.tx.translate import Translator
+from isolde.tx.translate import Ready, Translator
 from isolde.workloads.application import Part
 
 
@@ -33,26 +34,32 @@ class Call:
     arguments: Mapping[str, Any]
 
 
-class RecordedHandle(Handle):
+class RecordedHandle(DatabaseHandle):
     """A transaction on a real database; each statement is written down before it can be seen, each answer after it came."""
 
     def __init__(self, connection: SqlConnection, translator: Translator, spoken: Dialect, line: Line) -> None:
-        self._connection, self._translator, self._spoken, self._line = connection, translator, spoken, line
+        super().__init__(connection, translator, spoken)
+        self._line = line
 
-    def run(self, sql: str, parameters: Mapping[str, Any]) -> Answer:
-        ready = self._translator.ready(sql, self._spoken)
-        values = [parameters[name] for name in ready.parameters]
-        begun = b'{"sql":%b,"params":%b' % (ready.recorded, _json(values))
+    def _answered(self, ready: Ready, values: Sequence[Any]) -> Answer:
+        begun = b'{"sql":%b,"params":%b,"start":%d' % (ready.recorded, as_json(values), time.monotonic_ns())
         if ready.changes:
             self._line.intend(begun)
-        answer = self._connection.execute(ready.text, values)
+        try:
+            answer = super()._answered(ready, values)
+        except IsoldeError as error:
+            self._over(ready, begun, b',"rows":null,"error":%b' % as_json(str(error)))
+            raise
         rows = answer.rows if ready.columns else None
-        rest = b',"rows":%b,"count":%d}' % (_json(rows), answer.count if answer.count is not None else len(rows or ()))
+        self._over(ready, begun, b',"rows":%b,"count":%d' % (as_json(rows), answer.count or len(answer.rows)))
+        return answer
+
+    def _over(self, ready: Ready, begun: bytes, rest: bytes) -> None:
+        rest += b',"end":%d}' % time.monotonic_ns()
         if ready.changes:
             self._line.completed(rest)
         else:
             self._line.answered(begun + rest)
-        return Answer(ready.columns, rows or (), answer.count or 0)
 
 
 class ApplicationClient(Client[Call]):
@@ -73,6 +80,9 @@ class ApplicationClient(Client[Call]):
 
     def _offer(self, plan: Call) -> Offer:
         return self._offers[plan.part.name]
+
+    def _called(self, plan: Call) -> str:
+        return plan.part.name
 
     def _operations(self, connection: Connection, plan: Call, transaction: Line) -> None:
         called = plan.part.transaction
@@ -115,22 +125,3 @@ def application_job(
 
     table = Table(installation.prefix, Kind.REGISTERS, 0)
     return Job(installation.database, table, sessions, directory, (), meta, worker, seed)
-
-
-def _json(value: object) -> bytes:
-    return _text(value).encode()
-
-
-def _text(value: object) -> str:
-    """JSON with decimals as numbers of all their digits, which Python's own writer cannot."""
-    match value:
-        case Decimal():
-            return format(value, "f")
-        case list() | tuple():
-            return "[" + ",".join(_text(part) for part in value) + "]"
-        case datetime():
-            return json.dumps(value.isoformat(sep=" "))
-        case None | bool() | int() | float() | str():
-            return json.dumps(value, ensure_ascii=False)
-        case _:
-            return json.dumps(str(value), ensure_ascii=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
@@ -9,10 +10,11 @@ from random import Random
 from typing import Any, cast
 
 from isolde.databases import Database, Kind, Offer, SqlConnection, Table
+from isolde.engines.record.application.values import as_json
 from isolde.errors import Aborted, DatabaseUnavailable, OutsideError
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Literal
-from isolde.tx.render import render_schema
+from isolde.tx.render import render_schema, rendered
 from isolde.tx.statements import Insert
 from isolde.tx.translate import Translator
 from isolde.workloads.application import Application, Scale
@@ -28,6 +30,7 @@ class Broken:
 
     name: str
     meaning: str
+    columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     after: int
 
@@ -42,24 +45,40 @@ class Installation:
         self.translator = Translator(application.schema, dialect, prefix)
         self._strongest: Offer = database.offers()[-1]
 
-    def create(self, seed: int) -> None:
-        """Makes and fills the tables; what was made is removed again if something fails."""
+    def create(self, seed: int) -> bytes:
+        """Makes the tables and fills them in one transaction; gives its line of the history.
+
+        What was made is removed again if something fails, or if somebody loses patience.
+        """
         connection = self._connect()
         try:
             for text in render_schema(self.translator.private_schema(), self.translator.dialect):
                 connection.execute(text)
-            rows = self.application.populate(Random(seed), self.scale)
-            for insert in self._inserts(rows):
-                text, _ = self.translator.private_text(insert)
-                connection.begin(self._strongest)
-                connection.execute(text)
-                connection.commit()
-        except OutsideError as error:
+            return self._fill(connection, seed)
+        except BaseException as error:
             connection.close()
             self.drop()
-            raise DatabaseUnavailable(f"the tables of {self.application.name} cannot be made: {error}") from None
+            if isinstance(error, OutsideError):
+                raise DatabaseUnavailable(f"the tables of {self.application.name} cannot be made: {error}") from None
+            raise
         finally:
             connection.close()
+
+    def _fill(self, connection: SqlConnection, seed: int) -> bytes:
+        begun, operations = time.monotonic_ns(), []
+        connection.begin(self._strongest)
+        for insert in self._inserts(self.application.populate(Random(seed), self.scale)):
+            # Nothing but the table's name is to be changed: looking through all values for more would take most of the time.
+            text, _ = rendered(replace(insert, table=self.prefix + insert.table), self.translator.dialect)
+            connection.execute(text)
+            original, _ = rendered(insert, self.translator.dialect)
+            operations.append(b'{"sql":%b,"params":[],"rows":null}' % as_json(original))
+        connection.commit()
+        return b'{"session":"load","start":%d,"ops":[%b],"status":"committed","end":%d}\n' % (
+            begun,
+            b",".join(operations),
+            time.monotonic_ns(),
+        )
 
     def drop(self) -> None:
         """Removes the tables, those that refer to others first; what is not there is passed over."""
@@ -80,7 +99,8 @@ class Installation:
                 text, _ = self.translator.private_text(limited)
                 rows = self._read(connection, text)
                 if rows:
-                    found.append(Broken(invariant.name, invariant.meaning, tuple(rows[:_SHOWN]), after))
+                    columns = self.translator.columns(limited)
+                    found.append(Broken(invariant.name, invariant.meaning, columns, tuple(rows[:_SHOWN]), after))
             return found
         finally:
             connection.close()

@@ -1,0 +1,109 @@
+"""Values as the databases store and show them, where types are converted or equal values differ."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from isolde.errors import ExecutionError, OutsideFragment
+from isolde.semantics.concrete import Store
+from isolde.tx.dialects import Dialect
+from isolde.tx.sql import schema, statement
+
+PG, MY, LITE = Dialect
+
+
+def rows(store: Store, *texts: str) -> list[tuple[Any, ...]]:
+    """What the last of the statements gives."""
+    with store.transaction() as transaction:
+        return [transaction.run(statement(text, store.dialect)).rows for text in texts][-1]
+
+
+STORED = [
+    ("4611686018427387904e0", 2**62, float(2**62)),
+    ("9223372036854774784e0", 2**63 - 1024, float(2**63 - 1024)),
+    ("9223372036854775808e0", float(2**63), float(2**63)),
+    ("-9223372036854775808e0", -float(2**63), -float(2**63)),
+    ("'2251799813685248.0'", 2**51, float(2**51)),
+    ("140737488355327e0", 2**47 - 1, 2**47 - 1),
+    ("140737488355328e0", 2**47, float(2**47)),
+    ("-140737488355328e0", -(2**47), -(2**47)),
+    ("-140737488355329e0", -(2**47) - 1, -float(2**47 + 1)),
+]
+
+
+@pytest.mark.parametrize(("value", "numeric", "returned"), STORED)
+def test_sqlite_stores_a_whole_float_as_an_integer_and_returns_a_short_one(
+    value: str, numeric: int | float, returned: int | float
+) -> None:
+    store = Store(schema("CREATE TABLE t (n DECIMAL(30, 2), i INTEGER, r REAL)", LITE), LITE)
+    found = rows(store, f"INSERT INTO t VALUES ({value}, {value}, {value}) RETURNING n, i, r")
+    assert repr(found) == repr([(numeric, numeric, returned)])
+    assert repr(rows(store, "SELECT n, r FROM t")) == repr([(numeric, float(returned))])
+
+
+def test_sqlite_casts_a_text_to_an_integer_below_two_to_the_51() -> None:
+    texts = ("'2251799813685247.0'", "'2251799813685248.0'", "'-2251799813685248.0'", "2251799813685247e0")
+    cast = f"SELECT {', '.join(f'CAST({text} AS NUMERIC)' for text in texts)}"
+    right = [(2**51 - 1, float(2**51), -(2**51), float(2**51 - 1))]
+    assert repr(rows(Store(schema("", LITE), LITE), cast)) == repr(right)
+
+
+MIXED = "CASE WHEN i = 1 THEN 1.0 ELSE {} END"
+ONE = {PG: (Decimal("1.0"), "1.00"), LITE: (1.0, "1")}
+TAKEN_TOGETHER = [
+    "SELECT min({}) FROM t",
+    "SELECT max({}) FROM t",
+    "SELECT DISTINCT {} FROM t",
+    "SELECT sum(DISTINCT {}) FROM t",
+    "SELECT {} FROM t GROUP BY {}",
+]
+
+
+@pytest.mark.parametrize("text", TAKEN_TOGETHER)
+@pytest.mark.parametrize("dialect", [PG, LITE])
+def test_of_equal_values_that_differ_the_order_says_which_is_shown(dialect: Dialect, text: str) -> None:
+    store = Store(schema("CREATE TABLE t (i INT PRIMARY KEY)", dialect), dialect)
+    store.load("t", [(1,), (2,)])
+    one, other = ONE[dialect]
+    with pytest.raises(OutsideFragment, match="equal and not the same"):
+        rows(store, text.replace("{}", MIXED.replace("{}", other)))
+    same = rows(store.copy(), text.replace("{}", MIXED.replace("{}", "1.0")))
+    assert repr(same) == repr([(one,)])
+    count = rows(store.copy(), f"SELECT count(DISTINCT {MIXED.replace('{}', other)}) FROM t")
+    assert count == [(1,)]
+
+
+def test_sqlite_takes_an_and_with_zero_for_the_number_of_a_column() -> None:
+    store = Store(schema("CREATE TABLE t (i INT PRIMARY KEY)", LITE), LITE)
+    for order in ("i AND 0", "i > 1 AND (0 AND i > 2)"):
+        with pytest.raises(OutsideFragment, match="AND with 0"):
+            rows(store.copy(), f"SELECT i FROM t ORDER BY {order}")
+    assert rows(store.copy(), "SELECT i FROM t ORDER BY i AND 1, i OR 0") == []
+
+
+LIKES = [
+    ("b", "a", False),
+    ("a", "a", False),
+    ("ab", "a", "conversion"),
+    ("", "%", False),
+    ("b", "%", "conversion"),
+    ("b", "%_", "conversion"),
+    ("b", "_%", False),
+    ("aab", "a_%_", "conversion"),
+    ("aa", "a_%_", False),
+]
+
+
+@pytest.mark.parametrize(("text", "pattern", "right"), LIKES)
+def test_a_pattern_that_ends_with_an_escape_fails_where_postgresql_gets_to_it(
+    text: str, pattern: str, right: bool | str
+) -> None:
+    store = Store(schema("", PG), PG)
+    try:
+        found: Any = rows(store, f"SELECT '{text}' LIKE '{pattern}\\'")[0][0]
+    except ExecutionError as error:
+        found = error.kind
+    assert found == right
