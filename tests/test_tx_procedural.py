@@ -420,3 +420,14 @@ def test_a_row_that_is_missing_in_a_called_procedure_is_not_left_to_the_caller(t
             program(whole, MY)
     else:
         assert program(whole, MY).procedures
+
+
+@pytest.mark.parametrize(("handler", "refused"), [("ROLLBACK", True), ("BEGIN ROLLBACK; RESIGNAL; END", False)])
+def test_a_called_procedure_that_rolls_back_and_goes_on_is_refused(handler: str, refused: bool) -> None:
+    whole = f"""{TABLE}CREATE PROCEDURE p(x INT) BEGIN CALL q(); DELETE FROM t; END;
+    CREATE PROCEDURE q() BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION {handler}; INSERT INTO t VALUES (1, 1); END;"""
+    if refused:
+        with pytest.raises(OutsideFragment, match="a call of q"):
+            program(whole, MY)
+    else:
+        assert program(whole, MY).procedures

@@ -65,6 +65,8 @@ class Signature:
     """The type of a function; ``None`` for a procedure, and for a function whose values are its outputs."""
     misses: bool = False
     """Whether a row may be missing in it that no handler of its own is told of: in MySQL its caller's handler is."""
+    swallows: bool = False
+    """Whether a handler of MySQL rolls back and lets the caller go on, in what would be another transaction."""
 
 
 @dataclass
@@ -258,6 +260,10 @@ class Embedded:
         )
 
     def unheard(self, called: Signature, place: Place) -> None:
+        """Refuses a call after which MySQL goes on in a way that is not the callee's matter alone."""
+        if called.swallows:
+            what = f"a call of {called.name}, whose handler rolls back and goes on here"
+            raise OutsideFragment(str(place), what, "RESIGNAL in the handler")
         if self.handler is not None and called.misses:
             what = f"a call of {called.name}, which leaves a missing row to the handler here"
             raise OutsideFragment(str(place), what, "give it a handler for NOT FOUND of its own")

@@ -240,7 +240,15 @@ def signatures_of(routines: list[Routine], dialect: Dialect) -> dict[str, Signat
             for name, tokens in words.items()
             if not _hears(tokens) and any(token.kind is Kind.WORD and token.value in missing for token in tokens)
         }
-    return {name: replace(signature, misses=name in missing) for name, signature in found.items()}
+    swallowing = {
+        name
+        for name, tokens in words.items()
+        if any(token.word("SQLEXCEPTION") for token in tokens) and not any(token.word("RESIGNAL") for token in tokens)
+    }
+    return {
+        name: replace(signature, misses=name in missing, swallows=name in swallowing)
+        for name, signature in found.items()
+    }
 
 
 def _hears(tokens: list[Token]) -> bool:
