@@ -276,6 +276,7 @@ REFUSED = [
     (PG, "UPDATE t SET b = 1; GET DIAGNOSTICS x = ROW_COUNT, x = ROW_COUNT;", "several diagnostics"),
     (PG, "CALL p(x => 1);", "by its name"),
     (MY, "SET x.b = 1;", "part of a variable"),
+    (MY, "FOR i IN 1..3 DO SET i = 2; END FOR;", "variable of a FOR"),
     (MY, "SIGNAL SQLSTATE '01000';", "warning"),
     (MY, "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION ROLLBACK; DELETE FROM t; END;", "inner block"),
     (PG, "OPEN c FOR SELECT id FROM t; OPEN c FOR SELECT b FROM t;", "two queries"),
@@ -441,3 +442,36 @@ def test_a_function_that_is_not_called_for_a_null_is_refused(how: str) -> None:
 def test_a_constant_is_not_assigned_to() -> None:
     with pytest.raises(MalformedProgram, match="constant 'n'"):
         body("n := 2;", PG, "DECLARE n CONSTANT INT := 1;")
+
+
+MISSING = [
+    ("SELECT id INTO y FROM t WHERE id = 9;", True),
+    ("DECLARE c CURSOR FOR SELECT id FROM t; OPEN c; FETCH c INTO y;", True),
+    ("CALL r(y);", True),
+    ("SELECT MAX(id) INTO y FROM t;", False),
+    ("SELECT 1 INTO y;", False),
+    ("DECLARE CONTINUE HANDLER FOR NOT FOUND SET y = 0; SELECT id INTO y FROM t WHERE id = 9;", False),
+]
+
+
+@pytest.mark.parametrize(("text", "refused"), MISSING)
+def test_a_row_that_is_missing_in_a_called_procedure_is_not_left_to_the_caller(text: str, refused: bool) -> None:
+    whole = f"""{TABLE}CREATE PROCEDURE p(x INT) BEGIN DECLARE CONTINUE HANDLER FOR NOT FOUND SET x = 1; CALL q(x); END;
+    CREATE PROCEDURE q(OUT y INT) BEGIN {text} END;
+    CREATE PROCEDURE r(OUT y INT) BEGIN SELECT id INTO y FROM t WHERE id = 9; END;"""
+    if refused:
+        with pytest.raises(OutsideFragment, match="a call of q"):
+            program(whole, MY)
+    else:
+        assert program(whole, MY).procedures
+
+
+@pytest.mark.parametrize(("handler", "refused"), [("ROLLBACK", True), ("BEGIN ROLLBACK; RESIGNAL; END", False)])
+def test_a_called_procedure_that_rolls_back_and_goes_on_is_refused(handler: str, refused: bool) -> None:
+    whole = f"""{TABLE}CREATE PROCEDURE p(x INT) BEGIN CALL q(); DELETE FROM t; END;
+    CREATE PROCEDURE q() BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION {handler}; INSERT INTO t VALUES (1, 1); END;"""
+    if refused:
+        with pytest.raises(OutsideFragment, match="a call of q"):
+            program(whole, MY)
+    else:
+        assert program(whole, MY).procedures

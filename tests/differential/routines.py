@@ -35,7 +35,7 @@ class Routines(Steps):
             outputs[0] = replace(outputs[0], name="io")
         self.scopes = [[*inputs, *outputs]]
         self.counters, self.labels = [], 0
-        self.handled = not self.pg and self.chance(0.6)
+        self.handled = not self.pg and self.chance(0.6 if self.called else 0.85)
         self.found = self.pg and self.chance(0.5)
         label = "body" if self.chance(0.3) else None
         body = self.block_text(Around(function=function), depth, count, label, self.last(function), outermost=True)

@@ -251,6 +251,10 @@ class ProcedureCompiler:
 
     def _condition(self, condition: Expression, what: str, frame: Frame) -> str:
         try:
+            if self.compiler.dialect is Dialect.POSTGRESQL:
+                sort = frame.compile(condition).type.sort
+                if sort not in (Sort.BOOLEAN, Sort.NULL, Sort.UNKNOWN, Sort.ANY):
+                    raise outside(f"a condition of {what} that is no condition", "compare it")
             return frame.condition(condition, what)
         except ExecutionError as error:
             return failure(self.compiler, error)
@@ -325,7 +329,7 @@ class ProcedureCompiler:
                 reason = self.compiler.rules.output(frame.compile(step.reason)) if step.reason is not None else "None"
                 writer.line(f"raise {self.compiler.namespace.ref(AbortSignal)}({reason})")
             case Assert():
-                writer.open(f"if not {frame.condition(step.condition, 'ASSERT')}:")
+                writer.open(f"if not {self._condition(step.condition, 'ASSERT', frame)}:")
                 message = (
                     step.message or f"the assertion at {step.place}" if step.place else step.message or "an assertion"
                 )

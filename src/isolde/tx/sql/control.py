@@ -220,6 +220,7 @@ class Control(Embedded):
         if down and self.dialect is Dialect.MYSQL:
             first, last = last, first
         variable = written if self.plain else self.names.declare(written)
+        target.variable = None if self.plain else variable
         if not self.plain:
             self.locals.append(Local(variable, INTEGER if self.dialect is Dialect.POSTGRESQL else BIGINT))
         if not down and not by:

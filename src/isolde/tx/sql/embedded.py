@@ -66,6 +66,10 @@ class Signature:
     """Name, whether it goes in, whether it comes out."""
     returns: Type | None = None
     """The type of a function; ``None`` for a procedure, and for a function whose values are its outputs."""
+    misses: bool = False
+    """Whether a row may be missing in it that no handler of its own is told of: in MySQL its caller's handler is."""
+    swallows: bool = False
+    """Whether a handler of MySQL rolls back and lets the caller go on, in what would be another transaction."""
 
 
 @dataclass
@@ -78,6 +82,8 @@ class Target:
     used: bool = False
     cursor: str | None = None
     """The one that a FOR goes through, which is open in its body."""
+    variable: str | None = None
+    """The number that a FOR counts."""
 
 
 @dataclass
@@ -261,6 +267,8 @@ class Embedded:
             raise self.stream.refuse("an element of a list as a target", "use a variable of its own")
         if self.stream.sees("."):
             raise self.stream.refuse("a part of a variable as a target", "use a variable of its own")
+        if any(target.variable == variable for target in self.targets) and self.dialect is Dialect.MYSQL:
+            raise self.stream.refuse("an assignment to the variable of a FOR", "use WHILE")
         if variable in self.constants:
             raise self.stream.malformed(f"an assignment to the constant '{token.value}'", "a variable")
         self.touched |= {variable} & self.required
@@ -328,11 +336,21 @@ class Embedded:
                 for token in Stream(part, self.dialect).tokens
             ):
                 raise part.refuse(0, "an argument by its name", "give all of them in order")
+        self.unheard(self.signatures[name], place)
         rest = self.signatures[name].inputs[len(parts) :]
         given = [self.expression(part) for part in parts]
         return CallProcedure(
             name, (*given, *(local.default for local in rest if local.default is not None)), into, place
         )
+
+    def unheard(self, called: Signature, place: Place) -> None:
+        """Refuses a call after which MySQL goes on in a way that is not the callee's matter alone."""
+        if called.swallows:
+            what = f"a call of {called.name}, whose handler rolls back and goes on here"
+            raise OutsideFragment(str(place), what, "RESIGNAL in the handler")
+        if self.handler is not None and called.misses:
+            what = f"a call of {called.name}, which leaves a missing row to the handler here"
+            raise OutsideFragment(str(place), what, "give it a handler for NOT FOUND of its own")
 
     def count(self, variable: str, steps: list[Step]) -> None:
         """The number of rows of the statement before."""

@@ -410,6 +410,7 @@ class Block(Control):
             return self.function_call(signature.name, parts, (), place)
         if len(parts) != len(signature.order):
             raise text.malformed(0, f"{len(parts)} arguments", f"{len(signature.order)} arguments")
+        self.unheard(signature, place)
         inputs: list[Expression] = []
         into: list[str] = []
         for part, (_, goes_in, comes_out) in zip(parts, signature.order, strict=True):

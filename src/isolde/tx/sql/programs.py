@@ -18,7 +18,7 @@ from isolde.tx.schema import Schema
 from isolde.tx.sql.ddl import schema_of
 from isolde.tx.sql.embedded import Signature
 from isolde.tx.sql.procedural import Block
-from isolde.tx.sql.routines import Routine, begins_routine, read_body, read_routine
+from isolde.tx.sql.routines import Routine, begins_routine, read_body, read_routine, signatures_of
 from isolde.tx.sql.statements import read_statement
 from isolde.tx.sql.stream import Stream
 from isolde.tx.sql.text import Kind, Text
@@ -41,7 +41,7 @@ def read_program(text: Text, dialect: Dialect) -> Program:
     plain = Text(_plain_delimiters(text.content), text.source)
     sections, invariants, head = _sections(plain, dialect)
     tables, routines = _statements(head, dialect)
-    signatures = {routine.signature.name: routine.signature for routine in routines}
+    signatures = signatures_of(routines, dialect)
     for section in sections:
         inputs = tuple(Local(name) for name in section.parameters or ())
         order = tuple((local.name, True, False) for local in inputs)

@@ -227,6 +227,57 @@ def _has_then(stream: Stream) -> bool:
     return False
 
 
+def signatures_of(routines: list[Routine], dialect: Dialect) -> dict[str, Signature]:
+    """What calls must know. Whether a routine may miss a row is read off its text, before any body is."""
+    found = {routine.signature.name: routine.signature for routine in routines}
+    if dialect is not Dialect.MYSQL:
+        return found
+    words = {routine.signature.name: Stream(routine.body, dialect).tokens for routine in routines}
+    missing = {name for name, tokens in words.items() if _misses(tokens)}
+    for _ in routines:
+        missing |= {
+            name
+            for name, tokens in words.items()
+            if not _hears(tokens) and any(token.kind is Kind.WORD and token.value in missing for token in tokens)
+        }
+    swallowing = {
+        name
+        for name, tokens in words.items()
+        if any(token.word("SQLEXCEPTION") for token in tokens) and not any(token.word("RESIGNAL") for token in tokens)
+    }
+    return {
+        name: replace(signature, misses=name in missing, swallows=name in swallowing)
+        for name, signature in found.items()
+    }
+
+
+def _hears(tokens: list[Token]) -> bool:
+    """Whether there is a handler for NOT FOUND."""
+    return any(
+        token.word("HANDLER") and (tokens[at + 3].word("FOUND") or tokens[at + 3].value == "02000")
+        for at, token in enumerate(tokens[:-4])
+    )
+
+
+def _misses(tokens: list[Token]) -> bool:
+    """Whether a FETCH, or a SELECT INTO that is no aggregate of all rows, may find none without being heard."""
+    if _hears(tokens):
+        return False
+    start = 0
+    for at, token in enumerate(tokens):
+        if token.word("FETCH"):
+            return True
+        if token.symbol(";") or token.word("BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT"):
+            start = at + 1
+        if token.word("INTO") and tokens[start].word("SELECT"):
+            end = next((i for i in range(at, len(tokens)) if tokens[i].symbol(";")), len(tokens))
+            whole = tokens[start:end]
+            total = whole[1].word("COUNT", "SUM", "MIN", "MAX", "AVG") and not any(t.word("GROUP") for t in whole)
+            if not total and any(part.word("FROM") for part in whole):
+                return True
+    return False
+
+
 def read_body(routine: Routine, signatures: dict[str, Signature], schema: Schema, dialect: Dialect) -> Procedure:
     block = Block(Stream(routine.body, dialect), signatures, routine.signature, schema=schema)
     block.locals.extend(routine.outs)
