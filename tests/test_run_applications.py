@@ -79,15 +79,17 @@ def test_serializable_keeps_what_must_hold(
     assert document["run"]["committed"] > 0
 
 
-@pytest.mark.parametrize("application", list(SMALL))
+@pytest.mark.parametrize(
+    ("application", "sizes"), [*SMALL.items(), ("bank", ("--scale", "accounts=10", "--scale", "pairs=3"))]
+)
 def test_locks_keep_at_read_committed_what_breaks_without_them(
-    application: str, server: Callable[[str], Running], tmp_path: Path
+    application: str, sizes: tuple[str, ...], server: Callable[[str], Running], tmp_path: Path
 ) -> None:
     result = isolde(
         "run",
         server("postgresql").url,
-        *("--workload", f"{application}-locking", "--isolation", "read-committed", *SMALL[application]),
-        *("--time", SECONDS_TO_HOLD, "-o", str(tmp_path / "run"), "--json"),
+        *("--workload", f"{application}-locking", "--isolation", "read-committed", *sizes),
+        *("--time", "5", "-o", str(tmp_path / "run"), "--json"),
     )
     assert result.status == 0, result.output + result.errors
     document = json.loads(result.output)
