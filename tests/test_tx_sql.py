@@ -182,6 +182,8 @@ MALFORMED = [
     (PG, "SELECT", 1, 1),
     (PG, "SELECT a FROM t WHERE", 1, 17),
     (PG, "SELECT a,, b", 1, 10),
+    (PG, "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 2", 1, 50),
+    (MY, "INSERT INTO t VALUES (1) ON CONFLICT (a) DO NOTHING", 1, 39),
     (PG, "SELECT 'abc", 1, 8),
     (PG, "SELECT /* a", 1, 8),
     (PG, "SELECT a\nFROM t\nWHERE )", 3, 7),

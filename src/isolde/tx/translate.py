@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
+from isolde.errors import OutsideFragment
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Name
 from isolde.tx.queries import Item, Join, QuerySource, Select, Source, Star, TableSource
@@ -67,7 +68,21 @@ class Translator:
                 case _:
                     return found
 
+        self._refuse_other_keys(node)
         return rewritten(_with_aliases(node), change)
+
+    def _refuse_other_keys(self, node: Statement) -> None:
+        """MySQL takes any key of the table for that of the upsert."""
+        if self.dialect is not Dialect.MYSQL or not isinstance(node, Insert) or node.on_conflict is None:
+            return
+        table = self.schema.tables.get(node.table)
+        keys = {table.primary_key, *table.uniques} - {()} if table is not None else set()
+        if node.on_conflict.columns and any(set(key) != set(node.on_conflict.columns) for key in keys):
+            raise OutsideFragment(
+                str(node.place or "statement"),
+                f"an upsert by one of several keys of {node.table} in MySQL",
+                "MySQL takes any of them: look for the row first",
+            )
 
     def _private_table(self, table: Table) -> Table:
         keys = tuple(ForeignKey(key.columns, self.prefix + key.table, key.references) for key in table.foreign_keys)

@@ -95,8 +95,11 @@ class ProcedureCompiler:
         procedure: Procedure,
         given: Sequence[Static],
         inside: tuple[str, ...] = (),
+        results: dict[tuple[str, tuple[Static, ...]], dict[str, Static]] | None = None,
     ) -> None:
         self.inside = inside or (procedure.name,)
+        # A chain of calls would be compiled anew for each call on the way, and again while types grow.
+        self.results = {} if results is None else results
         self.compiler = compiler
         self.program = program
         self.procedure = procedure
@@ -168,10 +171,14 @@ class ProcedureCompiler:
             raise outside(
                 f"what {step.procedure} returns to itself, whose type is not declared,", "declare the variable"
             )
-        inside = (*self.inside, procedure.name)
-        called = ProcedureCompiler(Compiler(self.compiler.catalog), self.program, procedure, types, inside)
-        called.compile("called")
-        return called.variables.get(_returned(place), NULL)
+        key = (procedure.name, tuple(types))
+        if key not in self.results:
+            inside = (*self.inside, procedure.name)
+            aside = Compiler(self.compiler.catalog)
+            called = ProcedureCompiler(aside, self.program, procedure, types, inside, self.results)
+            called.compile("called")
+            self.results[key] = called.variables
+        return self.results[key].get(_returned(place), NULL)
 
     def _value(self, variable: str, value: Expression, frame: Frame) -> Code:
         """What a variable is assigned. MySQL is as strict about it as about a change of a column."""

@@ -164,6 +164,10 @@ def _assignments(nodes: list[exp.Expr], names: set[str], reading: Reading) -> tu
 def _conflict(node: exp.Expr | None, table: str, reading: Reading) -> OnConflict | None:
     if node is None:
         return None
+    mysql = reading.dialect is Dialect.MYSQL
+    if mysql is not bool(node.args.get("duplicate")):
+        found, expected = ("ON CONFLICT", "ON DUPLICATE KEY UPDATE") if mysql else ("ON DUPLICATE KEY", "ON CONFLICT")
+        raise reading.malformed(node, found, expected)
     if node.args.get("constraint"):
         raise reading.refuse(node, "ON CONFLICT ON CONSTRAINT", "name the key's columns")
     if node.args.get("index_predicate"):

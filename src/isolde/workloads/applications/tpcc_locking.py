@@ -1,8 +1,7 @@
 """TPC-C as people run it at read committed: rows that are read to be changed are locked.
 
-BenchBase asks for ``FOR UPDATE`` where New-Order reads the district's next order number and the stock. It runs Delivery at
-serializable, because of the oldest new order, which two deliveries may both find; here that row is locked, too. All else is as in
-``tpcc``.
+BenchBase asks for ``FOR UPDATE`` where New-Order reads the district's next order number and the stock. Two deliveries may both
+find the same oldest new order, so that row is locked, too. All else is as in ``tpcc``.
 """
 
 from __future__ import annotations
