@@ -44,6 +44,7 @@ benchmark: $(VENV)/.benchmark-extras
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/check.py
 	$(BIN)/python benchmarks/linearizable.py
+	$(BIN)/python benchmarks/store.py
 
 # Some minutes: where the order of writes is open.
 benchmark-search: $(VENV)/.benchmark-extras

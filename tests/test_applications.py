@@ -189,8 +189,8 @@ def test_one_after_the_other_the_transactions_keep_all_invariants(name: str, see
     assert all("returned" in ended for ended in endings.values()), endings
 
 
-def on_the_store(application: Application, scale: Mapping[str, int]) -> Store:
-    store = Store(application.schema, Dialect.POSTGRESQL)
+def on_the_store(application: Application, scale: Mapping[str, int], dialect: Dialect) -> Store:
+    store = Store(application.schema, dialect)
     for table, row in application.populate(Random(1), scale):
         store.load(table, [row])
     return store
@@ -208,10 +208,10 @@ def called(store: Store, application: Application, part: Part, arguments: dict[s
 
 
 def agree(real: Real, name: str, seed: int) -> None:
-    """Runs the same transactions on the database and on the store."""
+    """Runs the same transactions on the database and on the store in the same dialect, which is not the one they are written in."""
     application, scale = application_named(name), SMALL[name]
     populate(real, application, scale)
-    store = on_the_store(application, scale)
+    store = on_the_store(application, scale, real.dialect)
     for number, (part, arguments) in enumerate(drawn(application, scale, seed)):
         assert real.call(part, arguments) == called(store, application, part, arguments), (number, part.name, arguments)
     state = {table: sorted(map(tuple, rows), key=repr) for table, rows in store.state().items()}

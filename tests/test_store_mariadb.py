@@ -266,6 +266,18 @@ def test_a_failure_of_rows_that_are_written_out_leaves_the_ids_certain() -> None
     assert made.state()["t"][-1] == (5, 4, None)
 
 
+# Nodes of another dialect
+
+
+def test_what_another_dialect_concatenates_is_concatenated() -> None:
+    """MySQL's own ``||`` is read as OR; a program that was written for PostgreSQL keeps its meaning."""
+    made = store("INSERT INTO r VALUES (1, 'a')")
+    with made.transaction() as transaction:
+        found = transaction.run(statement("SELECT s || k || 'b', s || NULL FROM r", Dialect.POSTGRESQL))
+    assert found.rows == [("a1b", None)]
+    assert run(made, "SELECT k || 0 FROM r") == [(1,)]
+
+
 # Rows
 
 

@@ -266,8 +266,8 @@ class MySQL(Rules):
     def binary(self, operator: Binary, left: Code, right: Code) -> Code:
         match operator:
             case Binary.CONCATENATE:
-                # Without PIPES_AS_CONCAT this is OR.
-                return self.logic(Binary.OR, left, right)
+                # Of another dialect: the front end reads MySQL's own || as OR.
+                return self.call(Function.CONCAT, [left, right])
             case Binary.LIKE:
                 return self.lifted(like, [self.to_text(left), self.to_text(right)], BOOLEAN)
             case Binary.BIT_AND | Binary.BIT_OR | Binary.BIT_XOR:
