@@ -19,6 +19,16 @@ def known_bug(statement: st.Statement, schema: sc.Schema) -> str | None:
     """The name of the bug that the statement may meet."""
     for part in parts(statement):
         match part:
+            case ex.BinaryOperation(operator=Binary.SAME, left=ex.Name(), right=ex.Name()):
+                # With v INT UNIQUE, … JOIN … ON x.v = y.v WHERE x.v <=> y.v joins nulls; without the index it does not.
+                pair = {part.left, part.right}
+                if any(
+                    isinstance(other, ex.BinaryOperation)
+                    and other.operator is Binary.EQUAL
+                    and {other.left, other.right} == pair
+                    for other in parts(statement)
+                ):
+                    return "a join by = and <=> of the same columns joins nulls"
             case ex.BinaryOperation(operator=Binary.EQUAL):
                 if _fraction_for_a_key(part.left, part.right, schema):
                     return "a fraction is rounded to an integer key"
