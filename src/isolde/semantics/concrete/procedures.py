@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from isolde.errors import ExecutionError
-from isolde.semantics.concrete.changes import compile_delete, compile_insert, compile_update
+from isolde.semantics.concrete.assigned import assigned
 from isolde.semantics.concrete.compiler import Compiler, Writer
 from isolde.semantics.concrete.cursors import closed, is_open, one_at_most, open_cursor, open_private
 from isolde.semantics.concrete.expressions import Frame
-from isolde.semantics.concrete.folding import planning_failure
 from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal
 from isolde.semantics.concrete.results import declared_result
 from isolde.semantics.concrete.rules import outside
+from isolde.semantics.concrete.statements import Columns, compile_statement, failure
 from isolde.semantics.concrete.static import BIGINT, BOOLEAN, NULL, TEXT, Code, Sort, Static, row_of, rows_of
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Expression
@@ -48,41 +48,7 @@ from isolde.tx.procedures import (
 )
 from isolde.tx.queries import Select
 from isolde.tx.schema import Column, Type
-from isolde.tx.statements import Delete, Insert, Statement, Update
-
-Columns = tuple[tuple[str, Static], ...]
-
-
-def compile_statement(compiler: Compiler, statement: Statement, frame: Frame) -> tuple[str, str, Columns]:
-    """Python text of the rows, of the count (after the rows), and the columns."""
-    rows, count, columns = _compile(compiler, statement, frame)
-    if compiler.dialect is Dialect.POSTGRESQL:
-        error = planning_failure(compiler.catalog, statement, set(frame.variables))
-        if error is not None:
-            return failure(compiler, error), count, columns
-    return rows, count, columns
-
-
-def _compile(compiler: Compiler, statement: Statement, frame: Frame) -> tuple[str, str, Columns]:
-    compiler.rules.changing = not isinstance(statement, Select)
-    strict, frame.strict = frame.strict, False
-    try:
-        match statement:
-            case Select():
-                query = compiler.query(statement, frame)
-                return query.call, "len(rows)", query.columns
-            case Insert():
-                changed = compile_insert(compiler, statement, frame)
-            case Update():
-                changed = compile_update(compiler, statement, frame)
-            case Delete():
-                changed = compile_delete(compiler, statement, frame)
-            case _:
-                assert_never(statement)
-        return changed.call, "", changed.columns
-    finally:
-        compiler.rules.changing = False
-        frame.strict = strict
+from isolde.tx.statements import Statement
 
 
 class ProcedureCompiler:
@@ -491,15 +457,6 @@ class ProcedureCompiler:
             writer.line(f"v_{variable} = {self._assign(variable, given)}")
 
 
-def failure(compiler: Compiler, error: ExecutionError) -> str:
-    """Python text that fails when it is run."""
-    return f"{compiler.namespace.ref(fail)}({error.kind!r}, {error.reason!r}, {error.place!r})"
-
-
-def fail(kind: str, reason: str, place: str) -> None:
-    raise ExecutionError(kind, reason, place)
-
-
 def _returned(place: int) -> str:
     """The variable that stands for what a procedure returns: it holds nothing, its type is what matters."""
     return f"returned__{place}"
@@ -521,32 +478,3 @@ def element(rows: Sequence[tuple[object]], index: object) -> object:
     if index is not None and not isinstance(index, int):
         raise ExecutionError("type", f"the index of a list is an integer, not {index!r}")
     return rows[index - 1][0] if index is not None and 1 <= index <= len(rows) else None
-
-
-def assigned(steps: Sequence[Step]) -> list[str]:
-    """Variables that some step assigns to: they are there from the start, null."""
-    found: list[str] = []
-    for step in steps:
-        match step:
-            case Run():
-                found += [step.count] if step.count is not None else []
-            case Fetch() | FetchCursor() | CallProcedure():
-                found += step.into
-                found += [step.found] if not isinstance(step, CallProcedure) and step.found is not None else []
-            case FetchAll():
-                found.append(step.into)
-            case Assign() | Draw() | Pick():
-                found.append(step.variable)
-            case If():
-                for _, body in step.branches:
-                    found += assigned(body)
-                found += assigned(step.otherwise)
-            case ForEach():
-                found += [*step.variables, *assigned(step.body)]
-            case ForRange():
-                found += [step.variable, *assigned(step.body)]
-            case While():
-                found += assigned(step.body)
-            case _:
-                pass
-    return found

@@ -15,7 +15,8 @@ from isolde.semantics.concrete.catalog import Catalog
 from isolde.semantics.concrete.compiler import Compiler, Writer
 from isolde.semantics.concrete.expressions import Frame
 from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal, Ending, Outcome, Result
-from isolde.semantics.concrete.procedures import ProcedureCompiler, compile_statement
+from isolde.semantics.concrete.procedures import ProcedureCompiler
+from isolde.semantics.concrete.statements import compile_statement
 from isolde.semantics.concrete.static import NULL, WIDE, Code, Static, rows_of
 from isolde.semantics.concrete.tables import Row, TableData, Undo, take_back
 from isolde.tx.dialects import Dialect
