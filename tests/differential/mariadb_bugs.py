@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from isolde.semantics.concrete.mysql_values import text_number
 from isolde.semantics.concrete.sources import parts
 from isolde.tx import expressions as ex
 from isolde.tx import queries as qu
@@ -111,6 +112,8 @@ def _key(name: ex.Name, schema: sc.Schema) -> bool:
 
 
 def _fractional(node: ex.Expression) -> bool:
+    if isinstance(node, ex.Literal):
+        return not _whole(node.value)
     return any(
         (isinstance(part, ex.Literal) and isinstance(part.value, Decimal | float | str))
         or (isinstance(part, ex.BinaryOperation) and part.operator is Binary.DIVIDE)
@@ -118,6 +121,12 @@ def _fractional(node: ex.Expression) -> bool:
         or (isinstance(part, ex.Aggregate) and part.aggregation is ex.Aggregation.AVG)
         for part in parts(node)
     )
+
+
+def _whole(value: ex.Constant) -> bool:
+    if isinstance(value, str):
+        value = text_number(value)
+    return not isinstance(value, Decimal | float) or value == int(value)
 
 
 def _correlated(query: qu.Select) -> bool:
