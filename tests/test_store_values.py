@@ -107,3 +107,17 @@ def test_a_pattern_that_ends_with_an_escape_fails_where_postgresql_gets_to_it(
     except ExecutionError as error:
         found = error.kind
     assert found == right
+
+
+def test_a_float_that_postgresql_rounds_to_zero_keeps_its_sign() -> None:
+    calls = ("ceil(-0.5)", "ceil(0.0)", "floor(0.5)", "floor(-0.0)", "round(-0.4)", "floor(-0.5)")
+    floats = [call.replace("(", "(CAST(").replace(")", " AS DOUBLE PRECISION))") for call in calls]
+    query = f"SELECT {', '.join(f'CAST({call} AS TEXT)' for call in floats)}, CAST(floor(-{floats[1]}) AS TEXT)"
+    assert rows(Store(schema("", PG), PG), query) == [("-0", "0", "0", "0", "-0", "-1", "-0")]
+
+
+@pytest.mark.parametrize("text", ["NaN", " inf ", "-Infinity"])
+def test_infinite_numbers_are_refused_and_no_errors(text: str) -> None:
+    for kind in ("DOUBLE PRECISION", "NUMERIC"):
+        with pytest.raises(OutsideFragment, match="as a number"):
+            rows(Store(schema("", PG), PG), f"SELECT CAST('{text}' AS {kind})")

@@ -48,7 +48,8 @@ class Text:
             case float():
                 if self.dialect is PG:
                     return f"CAST('{value!r}' AS double precision)"
-                return f"{value!r}e0" if self.dialect is MY else f"({value!r})"
+                # SQLite has no word for a number that is too large.
+                return f"{value!r}e0" if self.dialect is MY else f"({value!r})".replace("inf", "9e999")
             case str():
                 escaped = value.replace("'", "''")
                 if self.dialect is MY:

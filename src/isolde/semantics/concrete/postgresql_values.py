@@ -28,6 +28,7 @@ def conversion_error(text: str, type_: object) -> ExecutionError:
 
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_NO_NUMBER = re.compile(r"\s*(nan|[+-]?inf(inity)?)\s*", re.ASCII | re.IGNORECASE)
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -39,13 +40,19 @@ def text_integer(text: str, bits: int) -> int:
 
 def text_decimal(text: str) -> Decimal:
     if not _NUMBER.fullmatch(text):
-        raise conversion_error(text, "numeric")
+        raise _no_number(text, "numeric")
     return numbers.positive_zero(Decimal(text.strip()))
+
+
+def _no_number(text: str, type_: str) -> Exception:
+    if _NO_NUMBER.fullmatch(text):
+        return outside(f"{text.strip()!r} as a number", "use null, or a number that is large enough")
+    return conversion_error(text, type_)
 
 
 def text_float(text: str) -> float:
     if not _NUMBER.fullmatch(text):
-        raise conversion_error(text, "double precision")
+        raise _no_number(text, "double precision")
     return numbers.finite(float(text))
 
 
@@ -167,16 +174,19 @@ def like(text: str, pattern: str) -> bool:
     return like_pattern(pattern, ignore_case=False, trailing_escape=error)(text)
 
 
+# A float that is rounded to zero keeps its sign, which shows in its text.
+
+
 def float_floor(number: float) -> float:
-    return float(math.floor(number))
+    return math.copysign(math.floor(number), number)
 
 
 def float_ceiling(number: float) -> float:
-    return float(math.ceil(number))
+    return math.copysign(math.ceil(number), number)
 
 
 def float_round(number: float) -> float:
-    return float(numbers.nearest_even(number))
+    return math.copysign(numbers.nearest_even(number), number)
 
 
 def decimal_floor(number: Decimal) -> Decimal:
