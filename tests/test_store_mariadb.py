@@ -208,6 +208,20 @@ def test_which_of_two_equal_texts_is_shown_depends_on_the_plan() -> None:
             run(made, query)
 
 
+def test_distinct_texts_are_not_summed() -> None:
+    # 1 on the server for '1' and '01'; 2 where the column is a key.
+    with pytest.raises(OutsideFragment, match="SUM of DISTINCT texts"):
+        run(store(), "SELECT SUM(DISTINCT u) FROM n")
+
+
+def test_the_text_of_a_double_that_has_a_scale_is_refused() -> None:
+    assert run(store(), "SELECT CONCAT(FLOOR(1.5e0)), CONCAT(1.5e0 + 1)") == [("1", "2.5")]
+    # '7.125000' and '1.0000' on the server.
+    for expression in ("IF(1, 7.125, 0.00 / NULL)", "COALESCE(NULL / 2, 1)"):
+        with pytest.raises(OutsideFragment, match="the text of a rounded floating-point number"):
+            run(store(), f"SELECT CONCAT({expression})")
+
+
 def test_a_null_that_was_cast_has_the_type() -> None:
     row = run(
         store(),
@@ -325,6 +339,8 @@ WRONG_ANSWERS = [
     ),
     ("SELECT DISTINCT d, NULLIF(v, 5) FROM w ORDER BY d, NULLIF(v, 5)", [(1, None), (1, 10)], "one row"),
     ("SELECT DISTINCT 5 FROM w LIMIT 1 OFFSET 1", [], "a row"),
+    ("SELECT MIN(k) FROM u WHERE k > 1.5", [(2,)], "3"),
+    ("SELECT COUNT(*) FROM u WHERE k <=> (2 % 0)", [(2,)], "1"),
     ("SELECT x.k FROM u AS x JOIN u AS y ON x.k = y.k WHERE x.k <=> y.k", [(1,), (2,), (3,)], "also a null"),
     ("SELECT MAX(-TRUE) FROM w", [(-1,)], "1"),
 ]
@@ -335,6 +351,6 @@ def test_the_store_is_right_where_the_server_is_not(query: str, right: Rows, wro
     tables = "CREATE TABLE p (k INT, l INT, PRIMARY KEY (k, l)); CREATE TABLE u (k INT UNIQUE); CREATE TABLE w (v INT, d INT);"
     made = Store(schema(tables, Dialect.MYSQL), Dialect.MYSQL)
     made.load("p", [(1, 1), (2, 1), (3, 1)])
-    made.load("u", [(1,), (2,), (3,), (None,)])
+    made.load("u", [(1,), (2,), (3,), (None,), (None,)])
     made.load("w", [(5, 1), (None, 1), (10, 1)])
     assert run(made, query) == right, f"the server's answer is {wrong}"

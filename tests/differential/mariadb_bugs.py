@@ -20,6 +20,13 @@ def known_bug(statement: st.Statement, schema: sc.Schema) -> str | None:
     """The name of the bug that the statement may meet."""
     for part in parts(statement):
         match part:
+            case ex.BinaryOperation(operator=Binary.LESS | Binary.LESS_EQUAL | Binary.GREATER | Binary.GREATER_EQUAL):
+                # With a INT UNIQUE, MIN(a) WHERE a > 1.5 looks for a > 2; with IGNORE INDEX (a), or MIN(a + 0), it is right.
+                extremes = (ex.Aggregation.MIN, ex.Aggregation.MAX)
+                if _fraction_for_a_key(part.left, part.right, schema) and any(
+                    isinstance(other, ex.Aggregate) and other.aggregation in extremes for other in parts(statement)
+                ):
+                    return "a fraction is rounded to an integer key"
             case ex.BinaryOperation(operator=Binary.SAME, left=ex.Name(), right=ex.Name()):
                 # With v INT UNIQUE, … JOIN … ON x.v = y.v WHERE x.v <=> y.v joins nulls; without the index it does not.
                 pair = {part.left, part.right}
@@ -30,6 +37,15 @@ def known_bug(statement: st.Statement, schema: sc.Schema) -> str | None:
                     for other in parts(statement)
                 ):
                     return "a join by = and <=> of the same columns joins nulls"
+            case ex.BinaryOperation(operator=Binary.SAME):
+                # With a INT UNIQUE, a <=> (2 % 0) finds one of the nulls; a <=> NULL finds all.
+                for column, other in ((part.left, part.right), (part.right, part.left)):
+                    null = isinstance(other, ex.Literal)
+                    if isinstance(column, ex.Name) and _key(column, schema) and _constant(other) and not null:
+                        return "a computed null finds one row of a unique key"
+            case ex.BinaryOperation(operator=Binary.BIT_AND | Binary.BIT_OR | Binary.BIT_XOR):
+                if _unsigned_constant(part):
+                    return "a constant that is unsigned is taken as signed where it meets a float"
             case ex.BinaryOperation(operator=Binary.EQUAL):
                 if _fraction_for_a_key(part.left, part.right, schema):
                     return "a fraction is rounded to an integer key"
@@ -37,9 +53,8 @@ def known_bug(statement: st.Statement, schema: sc.Schema) -> str | None:
                 # SELECT MAX(-TRUE) gives 1, and so does (-TRUE) IN (SELECT 1 …); with -1 both are right.
                 return "minus TRUE is kept as TRUE"
             case ex.Cast(type=sc.Type(unsigned=True)):
-                # WHERE CAST(-1 AS UNSIGNED) NOT BETWEEN v AND -0.5e0 leaves out nulls, as if it were -1; as a column it is true.
-                if _constant(part) and any(isinstance(inner, ex.UnaryOperation) for inner in parts(part)):
-                    return "a constant that was cast to UNSIGNED is taken as signed where it meets a float"
+                if _unsigned_constant(part):
+                    return "a constant that is unsigned is taken as signed where it meets a float"
             case ex.InList(items=(item,)):
                 if _fraction_for_a_key(part.operand, item, schema):
                     return "a fraction is rounded to an integer key"
@@ -140,6 +155,11 @@ def _constant(node: ex.Expression) -> bool:
     inside = [part for query in queries for part in parts(query) if isinstance(part, ex.Name)]
     names = [part for part in parts(node) if isinstance(part, ex.Name)]
     return all(any(name is other for other in inside) for name in names) and not any(map(_correlated, queries))
+
+
+def _unsigned_constant(node: ex.Expression) -> bool:
+    """WHERE CAST(-1 AS UNSIGNED) NOT BETWEEN v AND -0.5e0 leaves out nulls, as if it were -1; in SELECT it is true of them."""
+    return _constant(node) and any(isinstance(part, ex.UnaryOperation) for part in parts(node))
 
 
 def _calls(node: ex.Expression, function: ex.Function) -> bool:

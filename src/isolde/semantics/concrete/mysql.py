@@ -183,6 +183,8 @@ class MySQL(Rules):
             case Sort.DECIMAL:
                 return self.lift(f"{self.namespace.ref(scaled_text)}({{0}}, {code.type.scale})", [code], TEXT)
             case Sort.FLOAT:
+                if code.type.scale:
+                    raise outside(f"the text of {code.type.odd}", "cast it to DOUBLE: it has zeros at its end")
                 return self.lifted(float_text, [code], TEXT)
             case Sort.TIMESTAMP:
                 return self.lifted(timestamp_text, [code], TEXT)
@@ -296,7 +298,8 @@ class MySQL(Rules):
         sorts, scales = {left.type.sort, right.type.sort}, (left.type.scale, right.type.scale)
         if Sort.NULL in sorts:
             # A null without a type makes the result a double.
-            return Code("None", floating([left.type, right.type]))
+            float_ = floating([left.type, right.type])
+            return Code("None", replace(float_, scale=float_.scale + INCREMENT * (operator is Binary.DIVIDE)))
         if Sort.FLOAT in sorts:
             sides, float_ = [self.double(left), self.double(right)], floating([left.type, right.type])
             longer = operator is Binary.DIVIDE or (operator is Binary.MULTIPLY and min(scales) > 0)

@@ -217,6 +217,10 @@ def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer
             return Code("len(rows)", rules.aggregate(Aggregation.COUNT, rules.literal(1))[1], solid=True)
         frame.aggregated = None
         operand = frame.compile(node.operand)
+        adding = node.aggregation in (Aggregation.SUM, Aggregation.AVG)
+        if compiler.dialect is Dialect.MYSQL and node.distinct and adding and operand.type.sort is Sort.TEXT:
+            # MariaDB adds up different numbers; but different texts where the column is a key.
+            raise outside(f"{node.aggregation.value.upper()} of DISTINCT texts in MySQL", "add 0 to them")
         function, type_, operand = rules.aggregate(node.aggregation, operand)
         if select.group_by or node.distinct:
             alone = all(node not in parts(output.expression) or node == output.expression for output in outputs)
