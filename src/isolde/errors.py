@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# Of a statement with a hundred rows, the first tell enough.
+_SHOWN = 400
+
 
 class IsoldeError(Exception):
     """A question that cannot be asked: wrong usage, unreadable input, a failed outside part."""
@@ -107,7 +110,8 @@ class StatementFailed(OutsideError):
     reason: str
 
     def __str__(self) -> str:
-        return f"the database refused '{self.statement}': {self.reason}"
+        shown = self.statement if len(self.statement) <= _SHOWN else self.statement[:_SHOWN] + " …"
+        return f"the database refused '{shown}': {self.reason}"
 
 
 @dataclass(eq=False)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +16,13 @@ from isolde.cli.main import Exit, paint
 from isolde.cli.progress import ProgressLine
 from isolde.cli.target import Target
 from isolde.databases import Offer, offer_named
-from isolde.engines.record import Run, Watcher, finish
+from isolde.engines.record import Outcome, Run, Watcher, finish, refuse_place
 from isolde.engines.record.application import Broken, Installation, application_job
-from isolde.errors import IsoldeError, OutsideError, UsageError
+from isolde.errors import InputError, IsoldeError, OutsideError, UsageError
 from isolde.report.application import ApplicationFacts, application_document, render_application
 from isolde.tx.render import render_schema
 from isolde.workloads.application import Application, Scale
+from isolde.workloads.applications.mistakes import refuse_arguments
 
 _QUIET_EVERY = 500
 
@@ -49,8 +51,10 @@ def run_application(
         )
     database, scale = target.database, _scale(application, sizes)
     offers = _offers(target, application, levels)
+    refuse_arguments(application, scale, seed)
+    refuse_place(directory)
     prefix = f"isolde_{secrets.token_hex(4)}_"
-    installation = Installation(database, dialect, application, scale, prefix)
+    installation = Installation(database, dialect, application, scale, prefix, timeout_s)
     meta = {
         "database": database.version(),
         "url": target.url,
@@ -76,28 +80,33 @@ def run_application(
 
     def look(after: int) -> None:
         nonlocal points
-        points += 1
         for broken in installation.broken(after):
             found.setdefault(broken.name, broken)
+        points += 1
 
     line = ProgressLine()
     watcher = Watcher(
-        line.show, _QUIET_EVERY, growing=False, at_rest=look, quiet=lambda _: until_violation and bool(found)
+        line.show,
+        _QUIET_EVERY,
+        growing=False,
+        at_rest=look,
+        quiet=lambda _: until_violation and bool(found),
+        free=installation.free,
     )
     loaded = installation.create(seed)
     try:
+        _refuse_rows(installation)
         outcome = Run(replace(job, loaded=loaded), watcher).wait()
         line.clear()
-        history = finish(directory)
-        if outcome.interrupted:
-            click.echo(f"isolde: interrupted; what was recorded is in {history}", err=True)
-            return Exit.INTERRUPTED
-        if outcome.failure is None:
-            look(outcome.tally.planned)
-    finally:
+        history = _finished(directory, outcome)
+        if outcome.failure is None and not outcome.interrupted:
+            _look_at_the_end(look, outcome)
+    except BaseException:
         line.clear()
-        if not keep:
-            _drop(installation)
+        if not keep and (left := _drop(installation)):
+            click.echo(f"isolde: {left.removeprefix('; ')}", err=True)
+        raise
+    left = "" if keep else _drop(installation)
     facts = ApplicationFacts(
         database.version(),
         application,
@@ -110,30 +119,76 @@ def run_application(
         tuple(found.values()),
         failed,
         history,
+        prefix if keep else None,
     )
+    # What was seen of the invariants is nowhere else, so it is told however the run ended.
     if as_json:
         click.echo(json.dumps(application_document(facts), ensure_ascii=False))
     else:
         click.echo(render_application(facts, paint))
+    if outcome.interrupted:
+        click.echo(f"isolde: interrupted; what was recorded is in {history}{left}", err=True)
+        return Exit.INTERRUPTED
     if outcome.failure is not None:
-        raise OutsideError(f"the run ended early: {outcome.failure}")
-    return Exit.VIOLATED if found else Exit.HOLDS
+        # A mistake of the application is the user's; a full disk is no more his than a server that is gone.
+        kind = UsageError if isinstance(outcome.failure, UsageError) else OutsideError
+        raise kind(f"the run ended early: {outcome.failure}{left}")
+    if left:
+        click.echo(f"isolde: {left.removeprefix('; ')}", err=True)
+    if found:
+        return Exit.VIOLATED
+    return Exit.HOLDS if facts.tested else Exit.UNDECIDED
 
 
-def _drop(installation: Installation) -> None:
+def _refuse_rows(installation: Installation) -> None:
+    """What does not hold from the start is no database's fault."""
+    for broken in installation.broken(0):
+        row = ", ".join(f"{name} {value}" for name, value in zip(broken.columns, broken.rows[0], strict=True))
+        raise UsageError(
+            f"the rows that {installation.application.name} starts from break {broken.name} ({broken.meaning}): {row}"
+        )
+
+
+def _finished(directory: Path, outcome: Outcome) -> Path:
+    """The history, or the directory if the disk does not take it."""
+    try:
+        return finish(directory)
+    except InputError as error:
+        outcome.failure = OutsideError(f"{outcome.failure}; {error}") if outcome.failure else error
+        return directory
+
+
+def _look_at_the_end(look: Callable[[int], None], outcome: Outcome) -> None:
+    try:
+        look(outcome.tally.planned)
+    except IsoldeError as error:
+        outcome.failure = error
+    except KeyboardInterrupt:
+        outcome.interrupted = True
+
+
+def _drop(installation: Installation) -> str:
+    """Removes the tables; what is given says so if they are still there."""
     try:
         installation.drop()
     except IsoldeError as error:
-        click.echo(f"isolde: the tables {installation.prefix}… could not be dropped: {error}", err=True)
+        return f"; the tables {installation.prefix}… could not be dropped: {error}"
+    except KeyboardInterrupt:
+        return f"; tables {installation.prefix}… may be left, since Ctrl-C came while they were dropped"
+    return ""
 
 
 def _scale(application: Application, sizes: Iterable[str]) -> Scale:
     scale = dict(application.scale)
+    given = set()
     for text in sizes:
         name, _, number = text.partition("=")
-        if name not in scale or not number.isdigit() or int(number) < 1:
-            known = ", ".join(f"{key}={size}" for key, size in scale.items())
+        if name not in scale or not re.fullmatch(r"0*[1-9][0-9]{0,11}", number, re.ASCII):
+            known = ", ".join(f"{key}={size}" for key, size in application.scale.items()) or "none"
             raise UsageError(f"--scale {text} is no size of {application.name}; it has {known}")
+        if name in given:
+            raise UsageError(f"--scale {text}: {name} is given twice")
+        given.add(name)
         scale[name] = int(number)
     return scale
 
@@ -143,11 +198,15 @@ def _offers(target: Target, application: Application, levels: Iterable[str]) -> 
     database = target.database
     general = offer_named(database, target.isolation) if target.isolation else database.offers()[-1]
     offers = {part.name: general for part in application.parts}
+    given = set()
     for text in levels:
         name, equals, level = text.partition("=")
         if not equals or name not in offers:
             raise UsageError(
                 f"--level {text}: write TRANSACTION=LEVEL, where TRANSACTION is one of {', '.join(offers)}"
             )
+        if name in given:
+            raise UsageError(f"--level {text}: {name} is given a level twice")
+        given.add(name)
         offers[name] = offer_named(database, level)
     return offers

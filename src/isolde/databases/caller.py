@@ -24,13 +24,17 @@ class Caller:
 
     def __init__(self, url: str, schema: Schema, *, level: str | None = None) -> None:
         adapter, self._database = open_database(url)
-        if adapter.dialect is None:
-            raise UsageError(
-                f"{adapter.name} speaks no SQL that Isolde can write, so it cannot run transaction functions"
-            )
-        self._offer = self._database.offers()[-1] if level is None else offer_named(self._database, level)
-        self._translator = Translator(schema, adapter.dialect, "")
-        self._connection = cast(SqlConnection, self._database.connect(_NO_TABLE))
+        try:
+            if adapter.dialect is None:
+                raise UsageError(
+                    f"{adapter.name} speaks no SQL that Isolde can write, so it cannot run transaction functions"
+                )
+            self._offer = self._database.offers()[-1] if level is None else offer_named(self._database, level)
+            self._translator = Translator(schema, adapter.dialect, "")
+            self._connection = cast(SqlConnection, self._database.connect(_NO_TABLE))
+        except BaseException:
+            self._database.close()
+            raise
 
     def create_tables(self) -> None:
         """Makes the tables of the schema; ``StatementFailed`` if one is there."""
@@ -40,12 +44,16 @@ class Caller:
     def __call__(self, function: Transaction, /, *arguments: Any, **named: Any) -> Any:
         """What the function returned, once that is committed; ``None`` if it gave up.
 
-        Whatever the database or the function raises is raised after a rollback. ``Aborted`` asks for another try.
+        Whatever the database or the function raises is raised after a rollback, what the function caught of the database too.
+        ``Aborted`` asks for another try.
         """
         connection = self._connection
         connection.begin(self._offer)
         try:
-            result = function(DatabaseHandle(connection, self._translator, function.dialect), *arguments, **named)
+            handle = DatabaseHandle(connection, self._translator, function.dialect)
+            result = function(handle, *arguments, **named)
+            if handle.failure is not None:
+                raise handle.failure
             connection.commit()
         except AbortedByProgram:
             connection.rollback()

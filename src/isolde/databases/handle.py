@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from isolde.databases.contract import SqlConnection
+from isolde.errors import IsoldeError, UsageError
 from isolde.tx.dialects import Dialect
 from isolde.tx.python.handle import Answer, Handle
 from isolde.tx.translate import Ready, Translator
@@ -14,15 +15,26 @@ from isolde.tx.translate import Ready, Translator
 class DatabaseHandle(Handle):
     """What a transaction function is handed; between the connection's ``begin`` and ``commit``, which are the caller's.
 
-    ``spoken`` is the dialect of the function's SQL; the translator knows that of the database.
+    ``spoken`` is the dialect of the function's SQL; the translator knows that of the database. ``failure`` is what the first
+    statement that failed raised: the transaction is over then, even if the function caught it and goes on.
     """
 
     def __init__(self, connection: SqlConnection, translator: Translator, spoken: Dialect) -> None:
         self._connection, self._translator, self._spoken = connection, translator, spoken
+        self.failure: IsoldeError | None = None
 
     def run(self, sql: str, parameters: Mapping[str, Any]) -> Answer:
-        ready = self._translator.ready(sql, self._spoken)
-        return self._answered(ready, [parameters[name] for name in ready.parameters])
+        if self.failure is not None:
+            raise self.failure
+        try:
+            ready = self._translator.ready(sql, self._spoken)
+            for name in ready.parameters:
+                if name not in parameters:
+                    raise UsageError(f"'{sql}' has no value for :{name}; pass it as {name}=…")
+            return self._answered(ready, [parameters[name] for name in ready.parameters])
+        except IsoldeError as error:
+            self.failure = error
+            raise
 
     def _answered(self, ready: Ready, values: Sequence[Any]) -> Answer:
         answer = self._connection.execute(ready.text, values)

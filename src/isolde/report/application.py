@@ -19,7 +19,7 @@ _FAILURES_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class ApplicationFacts:
-    """A run that is over. ``quiet_points`` is how often the invariants were looked at, the end included."""
+    """A run that is over. ``quiet_points`` is how often the invariants were looked at; tables that stay begin with ``kept``."""
 
     database: str
     application: Application
@@ -32,6 +32,21 @@ class ApplicationFacts:
     broken: tuple[Broken, ...]
     failed: Counter[str]
     history: Path
+    kept: str | None = None
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether the run came to its end, so that the invariants were looked at there too."""
+        return self.outcome.failure is None and not self.outcome.interrupted
+
+    @property
+    def tested(self) -> bool:
+        """Whether anything was done that could have broken an invariant, and looked at."""
+        return (
+            bool(self.application.invariants)
+            and self.quiet_points > 0
+            and self.outcome.tally.committed + self.outcome.tally.unknown > 0
+        )
 
 
 def render_application(facts: ApplicationFacts, paint: Paint = lambda text, _: text) -> str:
@@ -41,16 +56,18 @@ def render_application(facts: ApplicationFacts, paint: Paint = lambda text, _: t
     rate = ended / facts.outcome.seconds if facts.outcome.seconds else 0.0
     lines = [
         f"{facts.database} runs {application.name}{_levels(facts.offers)}",
-        f"  sizes      {', '.join(f'{name} {size:,}' for name, size in facts.scale.items())}",
+        f"  sizes      {', '.join(f'{name} {size:,}' for name, size in facts.scale.items()) or 'none'}",
         f"  ran        {facts.outcome.seconds:.1f} s, {facts.sessions} sessions, seed {facts.seed}, {rate:,.0f} transactions a"
         f" second: {tally.committed:,} committed, {tally.aborted:,} aborted, {tally.unknown:,} unknown",
         f"  history    {facts.history}",
     ]
+    if tally.reconnected:
+        lines.append(f"  lost       {tally.reconnected:,} connections; each one that followed is a session of its own")
+    if facts.kept is not None:
+        lines.append(f"  kept       the tables {facts.kept}…")
     for text, count in facts.failed.most_common(_FAILURES_SHOWN):
         lines.append(f"  gave up    {count:,} x {text}")
-    points = f"{facts.quiet_points:,} quiet point{'' if facts.quiet_points == 1 else 's'}"
-    total, broken = len(application.invariants), {entry.name for entry in facts.broken}
-    lines.append(f"  invariants {total - len(broken)} of {total} held at {points}, the end included")
+    lines.append(f"  invariants {_held(facts)}")
     for entry in facts.broken:
         lines.append(f"  {paint('BROKEN', 'red')} {entry.name} after {entry.after:,} transactions: {entry.meaning}")
         for row in entry.rows:
@@ -73,8 +90,12 @@ def application_document(facts: ApplicationFacts) -> dict[str, Any]:
             "committed": tally.committed,
             "aborted": tally.aborted,
             "unknown": tally.unknown,
+            "reconnected": tally.reconnected,
             "gave_up": dict(facts.failed),
             "history": str(facts.history),
+            "kept": facts.kept,
+            "interrupted": facts.outcome.interrupted,
+            "failure": None if facts.outcome.failure is None else str(facts.outcome.failure),
         },
         "quiet_points": facts.quiet_points,
         "invariants": [
@@ -85,7 +106,7 @@ def application_document(facts: ApplicationFacts) -> dict[str, Any]:
                     {
                         "after": entry.after,
                         "columns": list(entry.columns),
-                        "rows": [[str(value) for value in row] for row in entry.rows],
+                        "rows": [[None if value is None else str(value) for value in row] for row in entry.rows],
                     }
                     for entry in facts.broken
                     if entry.name == invariant.name
@@ -94,6 +115,18 @@ def application_document(facts: ApplicationFacts) -> dict[str, Any]:
             for invariant in facts.application.invariants
         ],
     }
+
+
+def _held(facts: ApplicationFacts) -> str:
+    total, points = len(facts.application.invariants), facts.quiet_points
+    if not total:
+        return "none: nothing was checked"
+    if not points:
+        return "were not looked at: the run ended before its first quiet point"
+    held = f"{total - len(facts.broken)} of {total} held at {points:,} quiet point{'' if points == 1 else 's'}"
+    end = "the end included" if facts.ended_well else "the end not included"
+    nothing = "" if facts.tested else ", but no transaction was committed: nothing was tested"
+    return f"{held}, {end}{nothing}"
 
 
 def _levels(offers: Mapping[str, Offer]) -> str:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from isolde.errors import OutsideFragment
+from isolde.errors import MalformedProgram, OutsideFragment
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Name
 from isolde.tx.queries import Item, Join, QuerySource, Select, Source, Star, TableSource
@@ -106,7 +106,12 @@ class Translator:
     def _all(self, source: TableSource | QuerySource) -> tuple[str, ...]:
         if isinstance(source, QuerySource):
             return self.columns(source.query)
-        return tuple(column.name for column in self.schema.tables[source.table].columns)
+        table = self.schema.tables.get(source.table)
+        if table is None:
+            raise MalformedProgram(
+                str(source.place or "statement"), f"the table {source.table}", f"one of {', '.join(self.schema.tables)}"
+            )
+        return tuple(column.name for column in table.columns)
 
 
 def _with_aliases(node: Statement) -> Statement:

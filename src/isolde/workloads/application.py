@@ -8,12 +8,14 @@ from functools import cached_property
 from random import Random
 from typing import Any
 
+from isolde.errors import MalformedProgram
 from isolde.tx.dialects import Dialect
 from isolde.tx.procedures import Invariant, Program
 from isolde.tx.python import Transaction, program
 from isolde.tx.queries import Select
 from isolde.tx.schema import Schema
 from isolde.tx.sql import schema, statement
+from isolde.tx.statements import Statement
 
 Scale = Mapping[str, int]
 """Sizes by name, such as ``{"warehouses": 1, "customers": 30}``."""
@@ -37,8 +39,9 @@ class Part:
 
 def must_hold(name: str, violations: str, meaning: str) -> Invariant:
     """An invariant by the query that finds what violates it, in PostgreSQL's SQL."""
-    query = statement(violations, Dialect.POSTGRESQL, f"invariant {name}")
-    assert isinstance(query, Select)
+    query: Statement = statement(violations, Dialect.POSTGRESQL, f"invariant {name}")
+    if not isinstance(query, Select):
+        raise MalformedProgram(f"invariant {name}", f"'{violations}'", "a query that finds what violates it")
     return Invariant(name, query, meaning)
 
 

@@ -4,7 +4,7 @@ from isolde.engines.record.client import Tally
 from isolde.engines.record.durability import Lost, lost_writes
 from isolde.engines.record.faults import Event, Fault, Nemesis
 from isolde.engines.record.final import final_state
-from isolde.engines.record.run import Job, Outcome, Progress, Round, Run, Watcher, finish
+from isolde.engines.record.run import Job, Outcome, Progress, Round, Run, Watcher, finish, refuse_place
 from isolde.engines.record.session import keyvalue_job
 
 __all__ = [
@@ -23,4 +23,5 @@ __all__ = [
     "finish",
     "keyvalue_job",
     "lost_writes",
+    "refuse_place",
 ]

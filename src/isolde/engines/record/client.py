@@ -63,6 +63,8 @@ class Client(ABC, Generic[P]):
         self.tally = Tally()
         self.busy_since: float | None = None
         """When the transaction that is now waited for began; read by the watchdog."""
+        self.doing: str | None = None
+        """What that transaction is called, if it has a name."""
         self.connection: Connection | None = None
         self._shared, self._journal = shared, journal
         self._name = number
@@ -113,7 +115,8 @@ class Client(ABC, Generic[P]):
             self.connect()
         connection = self.connection
         assert connection is not None
-        transaction = Line(self._journal, self._name, self._called(plan))
+        self.doing = self._called(plan)
+        transaction = Line(self._journal, self._name, self.doing)
         committing = False
         self.busy_since = time.monotonic()
         try:

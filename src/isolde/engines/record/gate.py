@@ -34,7 +34,10 @@ class Gate:
 
     def _open_if_all(self) -> None:
         if self._parties and self._waiting == self._parties:
-            self._when_quiet()
-            self._waiting = 0
-            self._round += 1
-            self._changed.notify_all()
+            try:
+                self._when_quiet()
+            finally:
+                # Whatever became of it, the others are not to wait for ever.
+                self._waiting = 0
+                self._round += 1
+                self._changed.notify_all()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import threading
 import time
@@ -15,12 +17,14 @@ from isolde.databases import Database, Table
 from isolde.engines.record.client import Client, Surroundings, Tally
 from isolde.engines.record.gate import Gate
 from isolde.engines.record.journal import Journal
-from isolde.errors import InputError, IsoldeError
+from isolde.errors import InputError, IsoldeError, UsageError
 from isolde.formats.recording import HEADER, HISTORY, SESSIONS, merged
 
 _POLL_S = 0.1
 # How long a stop waits for transactions in flight before their connections are broken off.
 _GRACE_S = 5.0
+# How long beyond its time a session may not have come back before it is taken to be lost: longer than any driver waits by itself.
+_STUCK_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,8 @@ class Watcher:
 
     ``progress`` is called now and then. If there is a ``first_round``, sessions meet after so many transactions, and then each
     time that there are twice as many, or as many more if rounds are not ``growing``. ``at_rest`` is called while nobody does
-    anything, on a session's thread; ``quiet`` after each round, while they go on: its ``True`` ends the run.
+    anything, on a session's thread; ``quiet`` after each round, while they go on: its ``True`` ends the run. ``free`` breaks off
+    what ``at_rest`` waits for.
     """
 
     progress: Callable[[Progress], None] = lambda _: None
@@ -85,6 +90,7 @@ class Watcher:
     growing: bool = True
     at_rest: Callable[[int], None] = lambda _: None
     quiet: Callable[[Round], bool] = lambda _: False
+    free: Callable[[], None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -112,7 +118,16 @@ class Run:
         self._shared = _Shared()
         _prepare(job)
         folder = job.directory / SESSIONS
-        self._journals = [Journal(folder / f"{number}.jsonl") for number in range(job.sessions)]
+        self._journals: list[Journal] = []
+        try:
+            for number in range(job.sessions):
+                self._journals.append(Journal(folder / f"{number}.jsonl"))
+        except OSError as error:
+            # What is open is needed: to drop the tables, say.
+            for journal in self._journals:
+                journal.close()
+            hint = "fewer --sessions, or a higher limit (ulimit -n)" if error.errno == errno.EMFILE else "--output"
+            raise InputError(f"{error.filename}: {error.strerror}; try {hint}") from None
         shared = Surroundings(job.database, job.table, job.sessions, job.patience_s, self._shared.stop, job.seed)
         workers = [job.worker(number, journal, shared) for number, journal in enumerate(self._journals)]
         self._clients = [worker.client for worker in workers]
@@ -124,7 +139,10 @@ class Run:
         ]
 
     def wait(self) -> Outcome:
-        """Until all sessions are done. Ctrl-C ends the run in good order; what was observed is on disk."""
+        """Until all sessions are done. Ctrl-C ends the run in good order; what was observed is on disk.
+
+        A second Ctrl-C waits for no transaction in flight, and a third one for nothing.
+        """
         interrupted = False
         self._begun = time.monotonic()
         try:
@@ -134,11 +152,16 @@ class Run:
                 self._look_after()
                 if self._shared.rounds and self._watcher.quiet(self._shared.rounds.pop(0)):
                     break
+                if self._stuck():
+                    break
+            self._end()
         except KeyboardInterrupt:
             interrupted = True
-        self._end()
-        for journal in self._journals:
-            journal.close()
+            self._end_impatiently()
+        for thread, journal in zip(self._threads, self._journals, strict=True):
+            # One that does not come back may still write; the number of its file is not to become another's.
+            if not thread.is_alive():
+                journal.close()
         seconds = time.monotonic() - self._begun
         for failure in self._shared.failures:
             if not isinstance(failure, IsoldeError):
@@ -164,13 +187,25 @@ class Run:
                     self._gate.arrive()
                     meet = meet * 2 if self._watcher.growing else meet + max(1, every or 0)
         except BaseException as error:
-            self._shared.failures.append(error)
-            stop.set()
+            self._failed(error)
         finally:
-            self._gate.leave()
             worker.client.close()
+            self._leave()
+
+    def _leave(self) -> None:
+        """Who leaves last opens the gate for those who wait, and looks for them."""
+        try:
+            self._gate.leave()
+        except BaseException as error:
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        self._shared.failures.append(error)
+        self._shared.stop.set()
 
     def _note_round(self) -> None:
+        if self._shared.stop.is_set():
+            return
         self._watcher.at_rest(self._tally().planned)
         sizes = {journal.path.name: journal.size() for journal in self._journals}
         self._shared.rounds.append(Round(self._tally().planned, sizes))
@@ -191,21 +226,55 @@ class Run:
             if since is not None and connection is not None and now - since > self._job.timeout_s:
                 connection.abandon()
 
+    def _stuck(self) -> bool:
+        """Whether a session does not come back although its connection was broken off; that is the run's failure, then."""
+        now, bound = time.monotonic(), self._job.timeout_s
+        for thread, client in zip(self._threads, self._clients, strict=True):
+            since, doing = client.busy_since, client.doing
+            if thread.is_alive() and since is not None and now - since > bound + _STUCK_S:
+                what = f"a transaction {doing}" if doing else "a transaction"
+                self._failed(
+                    UsageError(
+                        f"{what} did not end within {bound:g} s, nor when its connection was broken off;"
+                        " does its program loop for ever?"
+                    )
+                )
+                return True
+        return False
+
     def _end(self) -> None:
-        self._shared.stop.set()
-        for thread in self._threads:
-            if thread.ident is None:
-                # Ctrl-C came before it was started: nobody is to wait for it.
-                self._gate.leave()
+        self._stop_all()
         deadline = time.monotonic() + _GRACE_S
         while self._alive():
             self._look_after()
             if time.monotonic() > deadline:
-                for client in self._clients:
-                    connection = client.connection
-                    if connection is not None:
-                        connection.abandon()
+                self._break_off()
+                if self._stuck():
+                    return
                 deadline = time.monotonic() + _GRACE_S
+
+    def _end_impatiently(self) -> None:
+        try:
+            self._end()
+        except KeyboardInterrupt:
+            self._break_off()
+            deadline = time.monotonic() + _GRACE_S
+            while self._alive() and time.monotonic() < deadline:
+                self._look_after()
+
+    def _stop_all(self) -> None:
+        self._shared.stop.set()
+        for thread in self._threads:
+            if thread.ident is None:
+                # Ctrl-C came before it was started: nobody is to wait for it.
+                self._leave()
+
+    def _break_off(self) -> None:
+        self._watcher.free()
+        for client in self._clients:
+            connection = client.connection
+            if connection is not None:
+                connection.abandon()
 
     def _tally(self) -> Tally:
         total = Tally()
@@ -219,11 +288,24 @@ def _share(total: int | None, sessions: int, number: int) -> int | None:
     return None if total is None else (total + sessions - 1 - number) // sessions
 
 
+def refuse_place(directory: Path) -> None:
+    """Says before anything is made that nothing can be recorded there; one that holds a run already is not touched."""
+    try:
+        for name in (HEADER, HISTORY, SESSIONS):
+            if (directory / name).exists():
+                raise InputError(f"{directory}: a run is recorded there already; choose another place with --output")
+        nearest = next(place for place in (directory, *directory.absolute().parents) if place.exists())
+    except OSError as error:
+        raise InputError(f"{error.filename}: {error.strerror}; choose another place with --output") from None
+    if not nearest.is_dir():
+        raise InputError(f"{nearest}: Not a directory; choose another place with --output")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise InputError(f"{nearest}: nothing may be written there; choose another place with --output")
+
+
 def _prepare(job: Job) -> None:
-    """The directory with its header; one that holds a run already is not touched."""
-    for name in (HEADER, HISTORY, SESSIONS):
-        if (job.directory / name).exists():
-            raise InputError(f"{job.directory}: a run is recorded there already; choose another place with --output")
+    """The directory with its header."""
+    refuse_place(job.directory)
     header = {
         "isolde": "history",
         "version": 1,

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from isolde.errors import IsoldeError, UsageError
 from isolde.workloads.application import Application
+from isolde.workloads.applications.mistakes import refuse_mistakes
+from isolde.workloads.blame import in_one_line
 
 _NAME = "APPLICATION"
 
@@ -26,20 +28,20 @@ def application_in(path: str) -> Application:
         raise UsageError(f"{path}: {error}") from None
     except SyntaxError as error:
         raise UsageError(f"{error.filename}:{error.lineno}: {error.msg}") from None
-    except Exception as error:
-        raise UsageError(f"{_where(error, path)}: {type(error).__name__}: {error}") from None
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{_where(error, path)}: {in_one_line(error)}") from None
     finally:
         sys.path.remove(str(file.parent))
     found = names.get(_NAME)
     if not isinstance(found, Application):
         raise UsageError(f"{path}: it defines no {_NAME}, an isolde.workloads.application.Application")
     try:
-        _ = found.schema
+        refuse_mistakes(found)
     except IsoldeError as error:
         raise UsageError(f"{path}: {error}") from None
     return found
 
 
-def _where(error: Exception, path: str) -> str:
+def _where(error: BaseException, path: str) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     return f"{path}:{frames[-1].lineno}" if frames else path

@@ -18,12 +18,13 @@ from isolde.engines.record.client import Client, GivenUp, Surroundings
 from isolde.engines.record.journal import Journal
 from isolde.engines.record.line import Line
 from isolde.engines.record.run import Job, Worker
-from isolde.errors import IsoldeError
+from isolde.errors import IsoldeError, MalformedProgram, OutsideFragment, UsageError
 from isolde.tx.dialects import Dialect
 from isolde.tx.python import AbortedByProgram
 from isolde.tx.python.handle import Answer
 from isolde.tx.translate import Ready, Translator
 from isolde.workloads.application import Part
+from isolde.workloads.blame import blamed, in_one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +92,17 @@ class ApplicationClient(Client[Call]):
             called(handle, **plan.arguments)
         except AbortedByProgram:
             raise GivenUp from None
-        except (AssertionError, ArithmeticError, AttributeError, LookupError, TypeError) as error:
+        except (MalformedProgram, OutsideFragment, UsageError) as error:
+            raise UsageError(f"in the transaction {called.name}: {error}") from None
+        except IsoldeError:
+            raise
+        except (Exception, SystemExit) as error:
             # The program met something that it was not written for: a row that is gone, say. That is its end, not the run's.
-            self._failed[f"{called.name}: {type(error).__name__}: {error}"] += 1
+            self._failed[f"{called.name}: {in_one_line(error)}"] += 1
             raise GivenUp from error
+        if handle.failure is not None:
+            # The program caught it and went on. Its transaction is over all the same.
+            raise handle.failure
 
 
 def application_job(
@@ -119,7 +127,8 @@ def application_job(
 
         def next_call() -> Call:
             (part,) = chance.choices(application.parts, weights)
-            return Call(part, part.arguments(chance, scale))
+            with blamed(f"the arguments of {part.name}"):
+                return Call(part, part.arguments(chance, scale))
 
         return Worker(client, next_call)
 

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from random import Random
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from isolde.databases import Database, Kind, Offer, SqlConnection, Table
 from isolde.engines.record.application.values import as_json
-from isolde.errors import Aborted, DatabaseUnavailable, OutsideError
+from isolde.errors import (
+    Aborted,
+    ConnectionLost,
+    DatabaseUnavailable,
+    IsoldeError,
+    OutsideError,
+    StatementFailed,
+    UsageError,
+)
 from isolde.tx.dialects import Dialect
-from isolde.tx.expressions import Literal
+from isolde.tx.expressions import Constant, Literal
 from isolde.tx.render import render_schema, rendered
+from isolde.tx.render.words import quoted
 from isolde.tx.statements import Insert
 from isolde.tx.translate import Translator
 from isolde.workloads.application import Application, Scale
+from isolde.workloads.blame import blamed
 
 _ROWS_A_STATEMENT = 100
 _SHOWN = 3
 _TRIES = 20
+# How long one statement is waited for: rows and invariants of large sizes take their time, to drop a table does not.
+_PATIENCE_S = 60.0
+_PATIENCE_TO_DROP_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,44 +51,70 @@ class Broken:
 
 
 class Installation:
-    """An application that lives in a database. ``create`` it, and ``drop`` it."""
+    """An application that lives in a database. ``create`` it, and ``drop`` it.
+
+    A statement that takes longer than a minute, or than ``timeout_s`` if that is more, is given up.
+    """
 
     def __init__(
-        self, database: Database, dialect: Dialect, application: Application, scale: Scale, prefix: str
+        self,
+        database: Database,
+        dialect: Dialect,
+        application: Application,
+        scale: Scale,
+        prefix: str,
+        timeout_s: float = 0.0,
     ) -> None:
         self.database, self.application, self.scale, self.prefix = database, application, scale, prefix
         self.translator = Translator(application.schema, dialect, prefix)
         self._strongest: Offer = database.offers()[-1]
+        self._timeout_s = timeout_s
+        self._waited_for: SqlConnection | None = None
 
     def create(self, seed: int) -> bytes:
         """Makes the tables and fills them in one transaction; gives its line of the history.
 
         What was made is removed again if something fails, or if somebody loses patience.
         """
+        texts = render_schema(self.translator.private_schema(), self.translator.dialect)
         connection = self._connect()
         try:
-            for text in render_schema(self.translator.private_schema(), self.translator.dialect):
-                connection.execute(text)
+            for text in texts:
+                with self._patiently(connection):
+                    connection.execute(text)
             return self._fill(connection, seed)
         except BaseException as error:
             connection.close()
-            self.drop()
+            left = self._dropped_again()
             if isinstance(error, OutsideError):
-                raise DatabaseUnavailable(f"the tables of {self.application.name} cannot be made: {error}") from None
+                raise DatabaseUnavailable(
+                    f"the tables of {self.application.name} cannot be made: {error}{left}"
+                ) from None
             raise
         finally:
             connection.close()
 
+    def _dropped_again(self) -> str:
+        """Drops what was made; what is given says so if it cannot. What made this necessary is to be told all the same."""
+        try:
+            self.drop()
+        except IsoldeError as error:
+            return f"; what was made of them ({self.prefix}…) could not be dropped: {error}"
+        return ""
+
     def _fill(self, connection: SqlConnection, seed: int) -> bytes:
         begun, operations = time.monotonic_ns(), []
-        connection.begin(self._strongest)
-        for insert in self._inserts(self.application.populate(Random(seed), self.scale)):
+        with self._patiently(connection):
+            connection.begin(self._strongest)
+        for insert in self._inserts(self._rows(seed)):
             # Nothing but the table's name is to be changed: looking through all values for more would take most of the time.
             text, _ = rendered(replace(insert, table=self.prefix + insert.table), self.translator.dialect)
-            connection.execute(text)
+            with self._patiently(connection):
+                connection.execute(text)
             original, _ = rendered(insert, self.translator.dialect)
             operations.append(b'{"sql":%b,"params":[],"rows":null}' % as_json(original))
-        connection.commit()
+        with self._patiently(connection):
+            connection.commit()
         return b'{"session":"load","start":%d,"ops":[%b],"status":"committed","end":%d}\n' % (
             begun,
             b",".join(operations),
@@ -83,11 +124,21 @@ class Installation:
     def drop(self) -> None:
         """Removes the tables, those that refer to others first; what is not there is passed over."""
         connection = self._connect()
+        refused: StatementFailed | None = None
         try:
             for name in reversed(list(self.application.schema.tables)):
-                connection.execute(f"DROP TABLE IF EXISTS {self.prefix}{name}")
+                try:
+                    with self._patiently(connection, _PATIENCE_TO_DROP_S):
+                        connection.execute(
+                            f"DROP TABLE IF EXISTS {quoted(self.prefix + name, self.translator.dialect)}"
+                        )
+                except StatementFailed as error:
+                    # The others are to go all the same.
+                    refused = refused or error
         finally:
             connection.close()
+        if refused is not None:
+            raise refused
 
     def broken(self, after: int) -> list[Broken]:
         """The invariants that do not hold at this moment; nobody else may be at work."""
@@ -97,7 +148,7 @@ class Installation:
             for invariant in self.application.invariants:
                 limited = replace(invariant.violations, limit=invariant.violations.limit or Literal(_SHOWN))
                 text, _ = self.translator.private_text(limited)
-                rows = self._read(connection, text)
+                rows = self._read(connection, invariant.name, text)
                 if rows:
                     columns = self.translator.columns(limited)
                     found.append(Broken(invariant.name, invariant.meaning, columns, tuple(rows[:_SHOWN]), after))
@@ -105,21 +156,73 @@ class Installation:
         finally:
             connection.close()
 
-    def _read(self, connection: SqlConnection, text: str) -> list[tuple[Any, ...]]:
+    def free(self) -> None:
+        """Breaks off what is waited for, from any thread."""
+        waited_for = self._waited_for
+        if waited_for is not None:
+            waited_for.abandon()
+
+    def _read(self, connection: SqlConnection, name: str, text: str) -> list[tuple[Any, ...]]:
         for _ in range(_TRIES):
             try:
-                connection.begin(self._strongest)
-                answer = connection.execute(text)
-                connection.commit()
+                with self._patiently(connection):
+                    connection.begin(self._strongest)
+                    answer = connection.execute(text)
+                    connection.commit()
                 return [tuple(row) for row in answer.rows or []]
             except Aborted:
                 connection.rollback()
-        raise DatabaseUnavailable(
-            f"the invariants of {self.application.name} could not be read: aborted again and again"
-        )
+            except StatementFailed as error:
+                raise UsageError(f"the invariant {name} cannot be looked at: {error}") from None
+        raise DatabaseUnavailable(f"the invariant {name} could not be looked at: aborted again and again")
+
+    @contextmanager
+    def _patiently(self, connection: SqlConnection, seconds: float = _PATIENCE_S) -> Iterator[None]:
+        """Somebody may hold a lock, and a server may hang: what is asked in here is broken off after a while."""
+        seconds = max(seconds, self._timeout_s)
+        over = threading.Event()
+
+        def give_up() -> None:
+            over.set()
+            connection.abandon()
+
+        timer = threading.Timer(seconds, give_up)
+        timer.daemon = True
+        timer.start()
+        self._waited_for = connection
+        try:
+            yield
+        except ConnectionLost:
+            if not over.is_set():
+                raise
+            raise DatabaseUnavailable(
+                f"the database did not answer within {seconds:g} s; is a table locked? --timeout gives it longer"
+            ) from None
+        finally:
+            timer.cancel()
+            self._waited_for = None
 
     def _connect(self) -> SqlConnection:
         return cast(SqlConnection, self.database.connect(Table(self.prefix, Kind.REGISTERS, 0)))
+
+    def _rows(self, seed: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """What the application wants to start with; a row that its tables cannot hold is refused."""
+        tables = self.application.schema.tables
+        with blamed(f"populate of {self.application.name}"):
+            for table, row in self.application.populate(Random(seed), self.scale):
+                if table not in tables:
+                    raise UsageError(f"populate has a row of {table!r}; the tables are {', '.join(tables)}")
+                columns = [column.name for column in tables[table].columns]
+                if len(row) != len(columns):
+                    raise UsageError(
+                        f"populate has the row {row!r} of {table}, which has {len(columns)} columns: {', '.join(columns)}"
+                    )
+                for value in row:
+                    if not isinstance(value, get_args(Constant)):
+                        raise UsageError(
+                            f"populate has {value!r} in a row of {table}; no column takes a value of type {type(value).__name__}"
+                        )
+                yield table, row
 
     def _inserts(self, rows: Iterable[tuple[str, tuple[Any, ...]]]) -> Iterator[Insert]:
         for table, group in groupby(rows, key=lambda entry: entry[0]):
