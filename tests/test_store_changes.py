@@ -33,6 +33,7 @@ def after(store: Store, *texts: str) -> Any:
         for text in texts:
             transaction.run(statement(text, store.dialect))
     except ExecutionError as error:
+        transaction.rollback()
         return error.kind
     transaction.commit()
     return sorted(list(store.state().values())[-1])
@@ -189,3 +190,58 @@ def test_replace_with_on_conflict_is_refused() -> None:
         refused(filled(LITE), "REPLACE INTO t VALUES (1, 1, 1) ON CONFLICT (u) DO NOTHING")
         == "REPLACE with ON CONFLICT"
     )
+
+
+# INSERT without a list of columns
+
+DEFAULTS = {PG: "INSERT INTO t DEFAULT VALUES", MY: "INSERT INTO t () VALUES ()", LITE: "INSERT INTO t DEFAULT VALUES"}
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_an_insert_of_no_values_is_a_row_of_defaults(dialect: Dialect) -> None:
+    store = Store(schema("CREATE TABLE t (a INT, b INT DEFAULT 7)", dialect), dialect)
+    assert after(store, DEFAULTS[dialect]) == [(None, 7)]
+
+
+def test_postgresql_takes_values_for_the_first_columns_alone() -> None:
+    assert after(filled(PG), "INSERT INTO t VALUES (7, 700)", "DELETE FROM t WHERE u < 7") == [(7, 700, None)]
+    assert after(filled(LITE), "INSERT INTO t VALUES (7, 700)") == "type"
+    assert after(filled(MY), "INSERT INTO t VALUES (7, 700)") == "type"
+
+
+# Rows that refer to themselves
+
+TREE = "CREATE TABLE t (i INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES t (i))"
+TREES = [
+    ("DELETE FROM t", [], "foreign-key"),
+    ("UPDATE t SET i = 2, p = 2", [(2, 2)], "foreign-key"),
+    ("UPDATE t SET p = NULL", [(1, None)], [(1, None)]),
+]
+
+
+@pytest.mark.parametrize(("text", "others", "mysql"), TREES)
+def test_a_row_that_refers_to_itself_stays_in_mysql(text: str, others: Any, mysql: Any) -> None:
+    for dialect in Dialect:
+        store = Store(schema(TREE, dialect), dialect)
+        assert after(store, "INSERT INTO t VALUES (1, 1)", text) == (mysql if dialect is MY else others)
+
+
+def test_mysql_ignores_rows_without_a_parent_but_not_those_that_are_their_own() -> None:
+    store = Store(schema(TREE, MY), MY)
+    text = "INSERT IGNORE INTO t VALUES (1, 1), (2, 3), (3, 3), (4, 1)"
+    assert after(store, text) == [(1, 1), (3, 3), (4, 1)]
+
+
+def test_mysqls_counter_follows_a_replace_that_fails_but_no_row_that_a_foreign_key_forbids() -> None:
+    table = "CREATE TABLE t (i INT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE, p INT, FOREIGN KEY (p) REFERENCES t (i))"
+    store = Store(schema(table, MY), MY)
+    assert after(store, "INSERT INTO t VALUES (8, 1, 4), (9, 2, 4)") == "foreign-key"
+    assert after(store, "INSERT INTO t (a, p) VALUES (6, 1)") == [(1, 6, 1)]
+    assert after(store, "REPLACE INTO t VALUES (9, 6, NULL)") == "foreign-key"
+    assert after(store, "INSERT INTO t (a) VALUES (7)") == [(1, 6, 1), (10, 7, None)]
+
+
+def test_mysql_ignores_a_row_that_a_check_forbids_only_among_others() -> None:
+    table = "CREATE TABLE t (i INT PRIMARY KEY, a INT, CHECK (a < 5))"
+    for text, found in (("(1, 9)", "check"), ("(2, 9), (3, 1)", [(3, 1)])):
+        assert after(Store(schema(table, MY), MY), f"INSERT IGNORE INTO t VALUES {text}") == found

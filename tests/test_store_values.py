@@ -121,3 +121,15 @@ def test_infinite_numbers_are_refused_and_no_errors(text: str) -> None:
     for kind in ("DOUBLE PRECISION", "NUMERIC"):
         with pytest.raises(OutsideFragment, match="as a number"):
             rows(Store(schema("", PG), PG), f"SELECT CAST('{text}' AS {kind})")
+
+
+def test_mysqls_mediumint_holds_24_bits() -> None:
+    store = Store(schema("CREATE TABLE t (m MEDIUMINT, u MEDIUMINT UNSIGNED)", MY), MY)
+    assert rows(store, "INSERT INTO t VALUES (-8388608, 16777215)", "SELECT m, u FROM t") == [(-(2**23), 2**24 - 1)]
+    for value in ("8388608, 0", "0, 16777216", "0, -1"):
+        with pytest.raises(ExecutionError, match="out of range"):
+            rows(store, f"INSERT INTO t VALUES ({value})")
+
+
+def test_postgresql_shifts_a_null_and_by_a_text() -> None:
+    assert rows(Store(schema("", PG), PG), "SELECT NULL >> 1, 5 >> NULL, 5 >> '1', '5' >> 1") == [(None, None, 2, 2)]

@@ -43,6 +43,7 @@ SAYS = [
     (MY, "SELECT a FROM t LIMIT 2, 3", "SELECT a FROM t LIMIT 3 OFFSET 2"),
     (PG, "SELECT a FROM t FETCH FIRST 3 ROWS ONLY", "SELECT a FROM t LIMIT 3"),
     (PG, "SELECT DISTINCT a FROM t x LEFT JOIN u USING (id, k)", "SELECT DISTINCT a FROM t AS x LEFT JOIN u ON x.id = u.id AND x.k = u.k"),
+    (PG, "SELECT u.*, id FROM t JOIN u USING (id)", "SELECT u.*, t.id FROM t JOIN u ON t.id = u.id"),
     (PG, "SELECT id FROM t JOIN u USING (id) JOIN v USING (id)", "SELECT t.id FROM t JOIN u ON t.id = u.id JOIN v ON t.id = v.id"),
     (PG, "SELECT 1 FROM a, b CROSS JOIN c", "SELECT 1 FROM a CROSS JOIN b CROSS JOIN c"),
     (PG, "SELECT 1 FROM a LEFT JOIN (b JOIN c ON b.x = c.x) ON TRUE", "SELECT 1 FROM a LEFT JOIN (b JOIN c ON b.x = c.x) ON TRUE"),

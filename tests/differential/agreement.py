@@ -65,9 +65,16 @@ def as_bag(rows: list[tuple[Any, ...]]) -> Counter[tuple[str, ...]]:
     return Counter(tuple(shown(value) for value in row) for row in rows)
 
 
-def run_case(seed: int, real: Real, count: int, tally: Tally, stop_at_first: bool = True) -> None:
+def run_case(
+    seed: int,
+    real: Real,
+    count: int,
+    tally: Tally,
+    stop_at_first: bool = True,
+    made_by: type[Generator] = Generator,
+) -> None:
     """One schema, rows in it, and statements after each of which both sides must agree."""
-    generator = Generator(seed, real.dialect)
+    generator = made_by(seed, real.dialect)
     real.reset(generator.schema)
     store = Store(generator.schema, real.dialect)
     text = Text(real.dialect)

@@ -17,8 +17,15 @@ from isolde.tx import statements as st
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Binary, Function
 
-INT, DEC, FLOAT, TEXT, BOOL = "int", "dec", "float", "text", "bool"
-KINDS = {sc.Kind.INTEGER: INT, sc.Kind.DECIMAL: DEC, sc.Kind.FLOAT: FLOAT, sc.Kind.TEXT: TEXT, sc.Kind.BOOLEAN: BOOL}
+INT, DEC, FLOAT, TEXT, BOOL, TIME = "int", "dec", "float", "text", "bool", "time"
+KINDS = {
+    sc.Kind.INTEGER: INT,
+    sc.Kind.DECIMAL: DEC,
+    sc.Kind.FLOAT: FLOAT,
+    sc.Kind.TEXT: TEXT,
+    sc.Kind.BOOLEAN: BOOL,
+    sc.Kind.TIMESTAMP: TIME,
+}
 INTS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 10, 42, 100)
 EDGES = (2**31 - 1, 2**31, 2**15, 2**63 - 1, 10**12)
 DECS = tuple(map(Decimal, ("0.00", "0.5", "1.50", "2.25", "3.14", "10.00", "0.05", "99.99", "7.125")))
@@ -58,7 +65,6 @@ class Generator:
     # Schema
 
     def make_schema(self) -> sc.Schema:
-        pick = self.random
         first = sc.Table(
             "t0",
             (
@@ -101,7 +107,6 @@ class Generator:
             key,
             uniques=(("v",),) if self.chance(0.3) else (),
         )
-        del pick
         return sc.Schema.of(first, second, third)
 
     # Expressions

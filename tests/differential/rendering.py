@@ -24,6 +24,7 @@ NAMES = {
     PG: {},
     MY: {},
 }
+NULLS = {None: "", True: " NULLS FIRST", False: " NULLS LAST"}
 
 
 class Text:
@@ -62,7 +63,9 @@ class Text:
         if type_.kind is sc.Kind.INTEGER:
             if self.dialect is MY:
                 return "UNSIGNED" if type_.unsigned else "SIGNED"
-            return "INTEGER" if self.dialect is LITE or (type_.bits or 32) == 32 else "BIGINT"
+            return (
+                "INTEGER" if self.dialect is LITE else {16: "SMALLINT", 64: "BIGINT"}.get(type_.bits or 32, "INTEGER")
+            )
         if type_.kind is sc.Kind.DECIMAL:
             if self.dialect is LITE:
                 return "NUMERIC"
@@ -72,6 +75,8 @@ class Text:
             return {MY: "CHAR", PG: "varchar", LITE: "TEXT"}[self.dialect] + (
                 f"({type_.length})" if self.dialect is not LITE else ""
             )
+        if type_.kind is sc.Kind.TIMESTAMP:
+            return CASTS[self.dialect]["timestamp"] + self.digits(type_)
         return CASTS[self.dialect][type_.kind.value]
 
     def expression(self, node: ex.Expression) -> str:
@@ -107,6 +112,8 @@ class Text:
                 otherwise = f" ELSE {show(node.otherwise)}" if node.otherwise is not None else ""
                 return f"(CASE{operand}{whens}{otherwise} END)"
             case ex.Call():
+                if node.function is ex.Function.NOW and self.dialect is LITE:
+                    return "CURRENT_TIMESTAMP"
                 name = NAMES[self.dialect].get(node.function.value, node.function.value)
                 return f"{name}({', '.join(show(argument) for argument in node.arguments)})"
             case ex.Cast():
@@ -134,6 +141,10 @@ class Text:
                 if node.on is None:
                     return f"{self.source(node.left)} CROSS JOIN {self.source(node.right)}"
                 kind = "LEFT JOIN" if node.kind is qu.JoinKind.LEFT else "INNER JOIN"
+                match node.on:
+                    case ex.BinaryOperation(ex.Binary.EQUAL, ex.Name("a" | "v" as name, "x0"), ex.Name(other, "x1")):
+                        if name == other and isinstance(node.left, qu.TableSource):
+                            return f"{self.source(node.left)} {kind} {self.source(node.right)} USING ({name})"
                 return f"{self.source(node.left)} {kind} {self.source(node.right)} ON {self.expression(node.on)}"
             case _:
                 assert_never(node)
@@ -159,12 +170,16 @@ class Text:
             text += f" HAVING {self.expression(node.having)}"
         if node.order_by:
             text += " ORDER BY " + ", ".join(
-                self.expression(order.expression) + (" DESC" if order.descending else "") for order in node.order_by
+                self.expression(order.expression) + (" DESC" if order.descending else "") + NULLS[order.nulls_first]
+                for order in node.order_by
             )
         if node.limit is not None:
             text += f" LIMIT {self.expression(node.limit)}"
         if node.offset is not None:
             text += f" OFFSET {self.expression(node.offset)}"
+        if node.lock is not None:
+            shared = " LOCK IN SHARE MODE" if self.dialect is MY else " FOR SHARE"
+            text += " FOR UPDATE" if node.lock is qu.Lock.UPDATE else shared
         return text
 
     def statement(self, node: st.Statement) -> str:
@@ -174,12 +189,12 @@ class Text:
             case st.Insert():
                 return self.insert(node)
             case st.Update():
-                text = f"UPDATE {node.table} SET {self.assignments(node.assignments)}"
+                text = f"UPDATE {node.table}{_alias(node.alias)} SET {self.assignments(node.assignments)}"
                 where = "" if node.where is None else f" WHERE {self.expression(node.where)}"
                 return text + where + self.returning(node.returning)
             case st.Delete():
                 where = "" if node.where is None else f" WHERE {self.expression(node.where)}"
-                return f"DELETE FROM {node.table}{where}" + self.returning(node.returning)
+                return f"DELETE FROM {node.table}{_alias(node.alias)}{where}" + self.returning(node.returning)
             case _:
                 assert_never(node)
 
@@ -201,6 +216,8 @@ class Text:
             rows = self.select(node.source)
             if self.dialect is LITE and node.on_conflict is not None and node.source.where is None:
                 rows += " WHERE TRUE"
+        elif node.source == ((),):
+            rows = "() VALUES ()" if self.dialect is MY else "DEFAULT VALUES"
         else:
             rows = "VALUES " + ", ".join(f"({', '.join(self.value(cell) for cell in row)})" for row in node.source)
         text = f"{verb} INTO {node.table}{columns} {rows}"
@@ -231,7 +248,7 @@ class Text:
             if not column.nullable:
                 line += " NOT NULL"
             if column.default is not None:
-                line += f" DEFAULT {self.expression(column.default)}"
+                line += f" DEFAULT ({self.expression(column.default)})"
             lines.append(line)
         if table.primary_key and not (rowid and "INTEGER PRIMARY KEY" in " ".join(lines)):
             lines.append(f"PRIMARY KEY ({', '.join(table.primary_key)})")
@@ -246,7 +263,7 @@ class Text:
             case sc.Kind.BOOLEAN:
                 return "BOOLEAN"
             case sc.Kind.INTEGER:
-                name = {16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}[type_.bits or 32]
+                name = {8: "TINYINT", 16: "SMALLINT", 24: "MEDIUMINT", 32: "INTEGER", 64: "BIGINT"}[type_.bits or 32]
                 return name + (" UNSIGNED" if type_.unsigned else "")
             case sc.Kind.DECIMAL:
                 return f"DECIMAL({type_.precision}, {type_.scale})"
@@ -255,7 +272,16 @@ class Text:
             case sc.Kind.TEXT:
                 return f"VARCHAR({type_.length})" if type_.length else "TEXT"
             case sc.Kind.TIMESTAMP:
-                return {PG: "TIMESTAMP", MY: "DATETIME", LITE: "TIMESTAMP"}[self.dialect]
+                return {PG: "TIMESTAMP", MY: "DATETIME", LITE: "TIMESTAMP"}[self.dialect] + self.digits(type_)
+
+    def digits(self, time: sc.Type) -> str:
+        if self.dialect is MY:
+            return "" if time.precision == 0 else f"({time.precision or 6})"
+        return "" if time.precision is None else f"({time.precision})"
+
+
+def _alias(name: str | None) -> str:
+    return f" AS {name}" if name else ""
 
 
 def _values(text: str) -> str:

@@ -11,6 +11,7 @@ from isolde.databases.servers import Running
 
 from .agreement import Tally, run_case
 from .databases import MariaDB, PostgreSQL, Real, SQLite
+from .generation_wide import WideGenerator
 from .procedures import run_procedures
 
 STATEMENTS_A_CASE, PROCEDURES_A_CASE = 42, 10
@@ -51,3 +52,23 @@ def test_thousands_of_statements_and_hundreds_of_procedures_agree(real: Real) ->
     assert tally.procedures >= 500
     assert sum(tally.left_open.values()) <= 0.01 * tally.agreed
     assert sum(tally.bugs.values()) <= 0.02 * tally.agreed
+
+
+def widely_agreed(real: Real, cases: range) -> Tally:
+    tally = Tally()
+    for seed in cases:
+        run_case(seed, real, STATEMENTS_A_CASE - 12, tally, made_by=WideGenerator)
+    assert not tally.differences, "\n".join(tally.differences[:5])
+    return tally
+
+
+def test_some_statements_of_the_whole_language_agree(real: Real) -> None:
+    tally = widely_agreed(real, range(15))
+    assert tally.agreed + tally.failed_alike >= 450
+
+
+@pytest.mark.long
+def test_thousands_of_statements_of_the_whole_language_agree(real: Real) -> None:
+    tally = widely_agreed(real, range(1000, 1150))
+    assert tally.agreed + tally.failed_alike >= 4_500
+    assert sum(tally.left_open.values()) <= 0.02 * tally.agreed

@@ -24,7 +24,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type. ``bits`` bounds integers (8 to 64; ``unsigned`` ones from 0), ``length`` texts; a float of 32 is single."""
+    """A type. ``bits`` bounds integers (8 to 64; ``unsigned`` ones from 0), ``length`` texts; a float of 32 is single.
+
+    ``precision`` and ``scale`` are a decimal's digits; the ``precision`` of a timestamp is digits of a second, ``None`` six.
+    """
 
     kind: Kind
     bits: int | None = None

@@ -219,7 +219,7 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
         raise outside(
             f"{insert.mode.value.upper()} with ON CONFLICT", "use one of the two: they hold for different keys"
         )
-    names = insert.columns or tuple(column.name for column in info.table.columns)
+    names = insert.columns or _first_columns(compiler, insert, info)
     places = [info.column(name) for name in names]
     if len(set(places)) < len(places):
         raise ExecutionError("name", "a column is named twice in INSERT")
@@ -251,6 +251,17 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
         plan.known is not None and plan.known > 1 and any(isinstance(part, Select) for part in parts(insert.source))
     )
     return _half_way(compiler, info, changed) if several else changed
+
+
+def _first_columns(compiler: Compiler, insert: Insert, info: TableInfo) -> tuple[str, ...]:
+    """The columns of an INSERT that names none: none for DEFAULT VALUES, in PostgreSQL as many as there are values."""
+    columns = tuple(column.name for column in info.table.columns)
+    if isinstance(insert.source, Select):
+        return columns
+    sizes = {len(row) for row in insert.source}
+    if sizes == {0}:
+        return ()
+    return columns[: max(sizes)] if compiler.dialect is Dialect.POSTGRESQL else columns
 
 
 def _refuse_bending(insert: Insert, info: TableInfo) -> None:

@@ -93,7 +93,7 @@ class _Folding:
                     self.cell(item.expression, columns[name])
         else:
             for row in insert.source:
-                for name, value in zip(names, row, strict=True):
+                for name, value in zip(names, row, strict=False):
                     self.cell(value, columns[name])
         if insert.on_conflict is not None:
             for assignment in insert.on_conflict.assignments:

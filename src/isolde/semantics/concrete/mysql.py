@@ -85,6 +85,8 @@ class MySQL(Rules):
                 return Static(Sort.INTEGER, bits=bits, unsigned=type_.unsigned, digits=room)
             case Kind.DECIMAL:
                 return decimal_of(type_.scale or 0, (type_.precision or 10) - (type_.scale or 0))
+            case Kind.TIMESTAMP:
+                return replace(TIMESTAMP, scale=6 if type_.precision is None else type_.precision)
             case kind:
                 return Static(Sort(kind.value))
 
@@ -187,7 +189,7 @@ class MySQL(Rules):
                     raise outside(f"the text of {code.type.odd}", "cast it to DOUBLE: it has zeros at its end")
                 return self.lifted(float_text, [code], TEXT)
             case Sort.TIMESTAMP:
-                return self.lifted(timestamp_text, [code], TEXT)
+                return self.lift(f"{self.namespace.ref(timestamp_text)}({{0}}, {code.type.scale})", [code], TEXT)
             case sort:
                 raise type_error(f"{sort} as text")
 
@@ -202,12 +204,12 @@ class MySQL(Rules):
             signs.add(False)
         if not sorts:
             return list(codes), self.null().type
-        if len(sorts) > 1 and Sort.TIMESTAMP in sorts:
+        if Sort.TIMESTAMP in sorts and sorts - {Sort.TIMESTAMP, Sort.TEXT}:
             raise outside(f"{what} of times and other values")
         if Sort.TEXT in sorts:
             return [self.to_text(code).typed(TEXT) for code in codes], TEXT
         if sorts == {Sort.TIMESTAMP}:
-            return list(codes), TIMESTAMP
+            return list(codes), replace(TIMESTAMP, scale=max(type_.scale for type_ in types))
         if Sort.FLOAT in sorts:
             float_ = floating(types)
             if float_.odd and any(map(unseen, codes)):
@@ -396,20 +398,22 @@ class MySQL(Rules):
             case Kind.TIMESTAMP:
                 if code.type.sort not in (Sort.TIMESTAMP, Sort.TEXT, Sort.NULL):
                     raise outside("a number as a time")
-                return self.lifted(from_timestamp, [code], TIMESTAMP) if code.type.sort is Sort.TEXT else code
+                if code.type.sort is Sort.TEXT:
+                    code = self.lifted(from_timestamp, [code], TIMESTAMP)
+                return self.lift(self.at_precision(type_), [code], self.column(type_))
 
     def stored(self, code: Code, column: Column) -> str:
         code, type_ = self.value(code), column.type
         ref = self.namespace.ref
         have, target = code.type, self.column(type_)
+        if have.sort is Sort.TIMESTAMP and type_.kind not in (Kind.TIMESTAMP, Kind.TEXT):
+            raise outside("a time stored as a number", "store it as a time")
         match type_.kind:
             case Kind.INTEGER | Kind.BOOLEAN:
                 if have.sort is Sort.INTEGER:
                     if have.bits <= target.bits and have.unsigned == target.unsigned and code.column:
                         return code.text
                     return self.lift(f"{ref(numbers.within(target.bits, target.unsigned))}({{0}})", [code], target).text
-                if have.sort is Sort.TIMESTAMP:
-                    raise outside("a time stored as a number")
                 return self.lift(f"{ref(stored_integer)}({{0}}, {target.bits}, {target.unsigned})", [code], target).text
             case Kind.DECIMAL:
                 return self.lift(
@@ -429,7 +433,10 @@ class MySQL(Rules):
             case Kind.TIMESTAMP:
                 if have.sort not in (Sort.TIMESTAMP, Sort.TEXT, Sort.NULL):
                     raise outside("a number stored as a time")
-                return self.lifted(stored_timestamp, [code], target).text
+                return self.lift(self.at_precision(type_), [code], target).text
+
+    def at_precision(self, type_: Type) -> str:
+        return f"{self.namespace.ref(stored_timestamp)}({{0}}, {self.column(type_).scale})"
 
     def aggregate(self, aggregation: Aggregation, operand: Code) -> tuple[Callable[[list[Any]], Any], Static, Code]:
         from isolde.semantics.concrete.mysql_aggregates import aggregated

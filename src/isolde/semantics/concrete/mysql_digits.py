@@ -27,7 +27,9 @@ _SUM_DIGITS = 22
 
 
 def of_column(bits: int, unsigned: bool) -> int:
-    return UNSIGNED_DIGITS if bits == 64 and unsigned else {8: 3, 16: 5, 32: 10, 64: 19}[bits]
+    if unsigned and bits in (24, 64):
+        return {24: 8, 64: UNSIGNED_DIGITS}[bits]
+    return {8: 3, 16: 5, 24: 7, 32: 10, 64: 19}[bits]
 
 
 def of_constant(value: bool | int | Decimal) -> int:

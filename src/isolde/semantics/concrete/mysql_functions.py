@@ -60,7 +60,7 @@ def called(rules: MySQL, function: Function, arguments: list[Code]) -> Code:
         case Function.ABS | Function.CEILING | Function.FLOOR | Function.ROUND | Function.SIGN:
             return _numeric(rules, function, arguments)
         case Function.NOW:
-            return Code("S.now()", TIMESTAMP, solid=True)
+            return Code("S.now().replace(microsecond=0)", TIMESTAMP, solid=True)
 
 
 def _extreme(rules: MySQL, function: Function, arguments: list[Code]) -> Code:

@@ -13,7 +13,7 @@ from typing import Any
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete import numbers
 from isolde.semantics.concrete.postgresql_values import decimal_text
-from isolde.semantics.concrete.rules import like_pattern, outside, timestamp
+from isolde.semantics.concrete.rules import in_precision, like_pattern, outside, timestamp
 from isolde.semantics.concrete.static import (
     Sort,
     Static,
@@ -121,8 +121,9 @@ def scaled_text(number: Decimal, scale: int) -> str:
     return decimal_text(numbers.rounded(number, scale))
 
 
-def timestamp_text(value: datetime) -> str:
-    return value.isoformat(sep=" ", timespec="seconds")
+def timestamp_text(value: datetime, digits: int) -> str:
+    shown = value.isoformat(sep=" ", timespec="microseconds")
+    return shown[: 20 + digits] if digits else shown[:19]
 
 
 def wrap_unsigned(number: int) -> int:
@@ -202,7 +203,7 @@ def shifted_right(number: int, count: int) -> int:
 
 
 def from_timestamp(text: str) -> datetime:
-    value = timestamp(text)
+    value = timestamp(text, rounding=False)
     if value is None:
         raise outside(f"comparing a time with {text!r}", "write it as 'YYYY-MM-DD hh:mm:ss'")
     return value
@@ -260,10 +261,10 @@ def stored_text(text: str, length: int) -> str:
     return text
 
 
-def stored_timestamp(value: Any) -> datetime:
+def stored_timestamp(value: Any, digits: int) -> datetime:
     if isinstance(value, str):
-        parsed = timestamp(value)
+        parsed = timestamp(value, rounding=False)
         if parsed is None:
             raise ExecutionError("conversion", f"incorrect datetime value {value!r}")
         value = parsed
-    return value.replace(microsecond=0)  # type: ignore[no-any-return]
+    return in_precision(value, digits, rounding=False)

@@ -18,10 +18,12 @@ EXACT = Context(prec=2500, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX)
 BOUNDS = {
     (8, False): (-(2**7), 2**7 - 1),
     (16, False): (-(2**15), 2**15 - 1),
+    (24, False): (-(2**23), 2**23 - 1),
     (32, False): (-(2**31), 2**31 - 1),
     (64, False): (-(2**63), 2**63 - 1),
     (8, True): (0, 2**8 - 1),
     (16, True): (0, 2**16 - 1),
+    (24, True): (0, 2**24 - 1),
     (32, True): (0, 2**32 - 1),
     (64, True): (0, 2**64 - 1),
 }

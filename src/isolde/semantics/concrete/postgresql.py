@@ -21,6 +21,7 @@ from isolde.semantics.concrete.postgresql_values import (
     decimal_float,
     fitted_decimal,
     fitted_text,
+    fitted_timestamp,
     float_decimal,
     float_quotient,
     like,
@@ -61,7 +62,8 @@ class PostgreSQL(Rules):
             case Kind.INTEGER:
                 if type_.unsigned:
                     raise outside("an unsigned integer in PostgreSQL", "use a wider type and a check")
-                return Static(Sort.INTEGER, bits=type_.bits or 32)
+                # It has no integers of 8 or 24 bits; they are made as the next wider ones.
+                return Static(Sort.INTEGER, bits=next(bits for bits in (16, 32, 64) if bits >= (type_.bits or 32)))
             case kind:
                 return Static(Sort(kind.value))
 
@@ -223,6 +225,10 @@ class PostgreSQL(Rules):
 
     def bits(self, operator: Binary, left: Code, right: Code) -> Code:
         if operator in (Binary.SHIFT_LEFT, Binary.SHIFT_RIGHT):
+            if left.type.sort in _UNTYPED and right.type == INTEGER:
+                left = self.to(left, INTEGER)
+            elif right.type.sort in _UNTYPED:
+                right = self.to(right, INTEGER)
             if left.type.sort in _UNTYPED or right.type.sort is not Sort.INTEGER or right.type.bits > 32:
                 raise type_error(f"operator does not exist: {left.type} {operator.value} {right.type}")
             if left.type.sort is not Sort.INTEGER:
@@ -296,6 +302,9 @@ class PostgreSQL(Rules):
         if type_.kind is Kind.DECIMAL and type_.precision is not None:
             name = self.namespace.ref(fitted_decimal)
             return self.lift(f"{name}({{0}}, {type_.precision}, {type_.scale or 0})", [code], code.type)
+        if type_.kind is Kind.TIMESTAMP and type_.precision is not None:
+            name = self.namespace.ref(fitted_timestamp)
+            return self.lift(f"{name}({{0}}, {type_.precision})", [code], code.type)
         if type_.kind is Kind.TEXT and type_.length is not None:
             return self.lift(f"{self.namespace.ref(fit_text)}({{0}}, {type_.length})", [code], code.type)
         return code

@@ -11,7 +11,7 @@ from typing import Any
 
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete import numbers
-from isolde.semantics.concrete.rules import like_pattern, outside, timestamp
+from isolde.semantics.concrete.rules import in_precision, like_pattern, outside, timestamp
 from isolde.semantics.concrete.static import (
     Sort,
 )
@@ -67,10 +67,14 @@ def text_boolean(text: str) -> bool:
 
 
 def text_timestamp(text: str) -> datetime:
-    value = timestamp(text)
+    value = timestamp(text, rounding=True)
     if value is None:
-        raise conversion_error(text, "timestamp that is understood here")
+        raise conversion_error(text, "timestamp")
     return value
+
+
+def fitted_timestamp(value: datetime, digits: int) -> datetime:
+    return in_precision(value, digits, rounding=True)
 
 
 def float_text(number: float) -> str:

@@ -6,9 +6,10 @@ when the statement is compiled, as it is in a database that has types.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from isolde.errors import OutsideFragment
@@ -188,8 +189,6 @@ def either(left: bool | None, right: bool | None) -> bool | None:
 
 def like_pattern(pattern: str, ignore_case: bool, trailing_escape: Any) -> Callable[[str], bool]:
     """A test for LIKE; a backslash takes the next character as it is."""
-    import re
-
     parts: list[str] = []
     position = 0
     while position < len(pattern):
@@ -218,8 +217,6 @@ def _unfinished(parts: list[str], error: Exception) -> Callable[[str], bool]:
 
     What follows a ``%`` is looked at when the ``%`` is, with each ``_`` in between taking a character.
     """
-    import re
-
     end = len(parts)
     while end and parts[end - 1] in (".*", "."):
         end -= 1
@@ -240,11 +237,35 @@ def outside(what: str, instead: str = "") -> OutsideFragment:
     return OutsideFragment("statement", what, instead)
 
 
-def timestamp(text: str) -> datetime | None:
-    """A date, or a date and a time, as ISO 8601 writes it; ``None`` if it is none."""
-    stripped = text.strip()
+_TIME = re.compile(
+    r"[ \t\n]*(\d{4})-(\d{1,2})-(\d{1,2})(?:(?:T| +)(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)?[ \t\n]*", re.ASCII
+)
+
+
+def timestamp(text: str, rounding: bool) -> datetime | None:
+    """A date, or a date and a time; ``None`` if there is no such time. Of more than six digits some are rounded or cut off.
+
+    Databases read many more forms, each its own: what has digits or words in another form is refused.
+    """
+    found = _TIME.fullmatch(text)
+    if found is None:
+        if not text.strip():
+            return None
+        raise outside(f"the time {text!r}", "write it as 'YYYY-MM-DD hh:mm:ss'")
+    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+    if not month or not day or hour == 24 or second == 60:
+        raise outside(f"the time {text!r}", "write a time that the calendar and the clock have")
+    fraction = found[7] or ""
+    microseconds = int(fraction[:6].ljust(6, "0")) + (rounding and fraction[6:7] >= "5")
     try:
-        value = datetime.fromisoformat(stripped)
-    except ValueError:
+        return datetime(year, month, day, hour, minute, second) + timedelta(microseconds=microseconds)
+    except (ValueError, OverflowError):
         return None
-    return value.replace(tzinfo=None) if value.tzinfo is None else None
+
+
+def in_precision(value: datetime, digits: int, rounding: bool) -> datetime:
+    """With so many digits of a second: the others are rounded, or cut off."""
+    step = 10 ** (6 - digits)
+    more = step if rounding and value.microsecond % step * 2 >= step else 0
+    whole = value - timedelta(microseconds=value.microsecond % step)
+    return whole + timedelta(microseconds=more) if more else whole

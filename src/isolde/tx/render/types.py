@@ -26,7 +26,7 @@ def column_type(type_: Type, dialect: Dialect, *, key: bool = False) -> str:
             length = type_.length or (255 if key and dialect is Dialect.MYSQL else None)
             return f"VARCHAR({length})" if length else "TEXT"
         case Kind.TIMESTAMP:
-            return "DATETIME(6)" if dialect is Dialect.MYSQL else "TIMESTAMP"
+            return _time(type_, dialect)
         case _:
             assert_never(type_.kind)
 
@@ -64,6 +64,13 @@ def _decimal(type_: Type, dialect: Dialect) -> str:
     if type_.precision is not None:
         return f"{word}({type_.precision}, {type_.scale or 0})"
     return "DECIMAL(65, 30)" if dialect is Dialect.MYSQL else word
+
+
+def _time(type_: Type, dialect: Dialect) -> str:
+    if dialect is Dialect.MYSQL:
+        digits = 6 if type_.precision is None else type_.precision
+        return f"DATETIME({digits})" if digits else "DATETIME"
+    return "TIMESTAMP" if type_.precision is None or dialect is Dialect.SQLITE else f"TIMESTAMP({type_.precision})"
 
 
 def _float(type_: Type, dialect: Dialect) -> str:

@@ -46,7 +46,7 @@ def select(node: exp.Expr, reading: Reading) -> Select:
     items = tuple(item(one, reading) for one in node.expressions)
     if not items:
         raise reading.malformed(node, "SELECT without columns", "a column, or '*'")
-    if any(isinstance(one, Star) for one in items) and reading.merged[-1]:
+    if any(isinstance(one, Star) and one.table is None for one in items) and reading.merged[-1]:
         raise reading.refuse(node, "'*' over a join with USING", "name the columns")
     limit, offset = _limit(node, reading)
     group = node.args.get("group")

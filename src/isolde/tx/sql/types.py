@@ -63,9 +63,15 @@ def column_type(node: exp.DataType, reading: Reading) -> Type:
     if kind in _TEXTS:
         return Type(Kind.TEXT, length=numbers[0]) if numbers else TEXT
     if kind in _TIMES:
-        return TIMESTAMP
+        return _time(numbers, reading.dialect)
     instead = "use TIMESTAMP" if kind in {_T.DATE, _T.TIME} else ""
     raise reading.refuse(node, f"the type {node.sql().upper()}", instead)
+
+
+def _time(numbers: tuple[int, ...], dialect: Dialect) -> Type:
+    # Without a size, MySQL's has whole seconds only, and PostgreSQL's has all six digits. SQLite's says nothing.
+    digits = numbers[0] if numbers else (0 if dialect is Dialect.MYSQL else 6)
+    return TIMESTAMP if digits >= 6 or dialect is Dialect.SQLITE else Type(Kind.TIMESTAMP, precision=digits)
 
 
 def _decimal(numbers: tuple[int, ...], dialect: Dialect) -> Type:

@@ -1,0 +1,93 @@
+"""Times: what a text means as one, how many digits of a second are kept, and what it is as a text."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from isolde.errors import ExecutionError, OutsideFragment
+from isolde.semantics.concrete import Store
+from isolde.tx.dialects import Dialect
+from isolde.tx.render.types import column_type
+from isolde.tx.sql import schema, statement
+
+PG, MY, LITE = Dialect
+NOON = datetime(2024, 1, 31, 12, 0, 0)
+
+
+def rows(store: Store, *texts: str) -> list[tuple[Any, ...]]:
+    """What the last of the statements gives."""
+    with store.transaction() as transaction:
+        return [transaction.run(statement(text, store.dialect)).rows for text in texts][-1]
+
+
+def stored(type_: str, text: str, dialect: Dialect) -> list[tuple[Any, ...]]:
+    store = Store(schema(f"CREATE TABLE t (m {type_})", dialect), dialect)
+    return rows(store, f"INSERT INTO t VALUES ('{text}')", "SELECT m FROM t")
+
+
+KEPT = [
+    (PG, "TIMESTAMP", "2024-01-31 12:00:00.1234567", NOON.replace(microsecond=123457)),
+    (PG, "TIMESTAMP(2)", "2024-01-31 12:00:00.125", NOON.replace(microsecond=130000)),
+    (PG, "TIMESTAMP(0)", "2024-01-31 12:00:00.5", NOON.replace(second=1)),
+    (MY, "DATETIME", "2024-01-31 12:00:00.9", NOON),
+    (MY, "DATETIME(3)", "2024-01-31 12:00:00.1239", NOON.replace(microsecond=123000)),
+    (MY, "DATETIME(6)", "2024-01-31 12:00:00.1234567", NOON.replace(microsecond=123456)),
+    (LITE, "TIMESTAMP", "2024-01-31 12:00", "2024-01-31 12:00"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "type_", "text", "kept"), KEPT)
+def test_postgresql_rounds_seconds_to_the_columns_digits_and_mysql_cuts_them_off(
+    dialect: Dialect, type_: str, text: str, kept: object
+) -> None:
+    assert stored(type_, text, dialect) == [(kept,)]
+
+
+@pytest.mark.parametrize(("dialect", "type_"), [(PG, "TIMESTAMP"), (MY, "DATETIME")])
+def test_days_that_the_calendar_lacks_are_errors_and_other_forms_are_refused(dialect: Dialect, type_: str) -> None:
+    assert stored(type_, " 2024-1-31 12:00 ", dialect) == [(NOON,)]
+    for text in ("2023-02-29", "2024-13-01 00:00:00", "2024-01-31 25:00:00", ""):
+        with pytest.raises(ExecutionError) as failure:
+            stored(type_, text, dialect)
+        assert failure.value.kind == "conversion"
+    for text in ("20240131", "2024-W05-3", "2024-01-31 12", "2024-00-00", "2024-01-31 24:00:00", "today", "24-1-31"):
+        with pytest.raises(OutsideFragment):
+            stored(type_, text, dialect)
+
+
+def test_mysql_shows_a_time_with_its_columns_digits_and_as_a_text_beside_a_text() -> None:
+    store = Store(schema("CREATE TABLE t (a DATETIME, b DATETIME(3))", MY), MY)
+    rows(store, "INSERT INTO t VALUES ('2024-01-31 12:00', '2024-01-31 12:00:00.5')")
+    shown = rows(store, "SELECT CONCAT(a), CAST(b AS CHAR), COALESCE(a, 'never'), COALESCE(a, b) FROM t")
+    assert shown == [("2024-01-31 12:00:00", "2024-01-31 12:00:00.500", "2024-01-31 12:00:00", NOON)]
+    cast = "SELECT CAST(b AS DATETIME), CAST('2024-01-31 12:00:00.77' AS DATETIME(1)) FROM t"
+    assert rows(store, cast) == [(NOON, NOON.replace(microsecond=700000))]
+
+
+def test_mysqls_now_has_whole_seconds() -> None:
+    store = Store(schema("", MY), MY, clock=lambda: NOON.replace(microsecond=5))
+    assert rows(store, "SELECT NOW()") == [(NOON,)]
+
+
+def test_mysql_refuses_to_store_a_time_as_a_number() -> None:
+    store = Store(schema("CREATE TABLE t (d DECIMAL(8, 2), f DOUBLE)", MY), MY)
+    for column in ("d", "f"):
+        with pytest.raises(OutsideFragment, match="a time stored as a number"):
+            rows(store, f"INSERT INTO t ({column}) VALUES (NOW())")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "type_", "written"),
+    [
+        (MY, "DATETIME", {MY: "DATETIME", PG: "TIMESTAMP(0)", LITE: "TIMESTAMP"}),
+        (MY, "DATETIME(6)", {MY: "DATETIME(6)", PG: "TIMESTAMP", LITE: "TIMESTAMP"}),
+        (PG, "TIMESTAMP", {MY: "DATETIME(6)", PG: "TIMESTAMP", LITE: "TIMESTAMP"}),
+        (PG, "TIMESTAMP(3)", {MY: "DATETIME(3)", PG: "TIMESTAMP(3)", LITE: "TIMESTAMP"}),
+    ],
+)
+def test_a_times_digits_are_read_and_written(dialect: Dialect, type_: str, written: dict[Dialect, str]) -> None:
+    column = schema(f"CREATE TABLE t (m {type_})", dialect).tables["t"].columns[0]
+    assert {other: column_type(column.type, other) for other in Dialect} == written
