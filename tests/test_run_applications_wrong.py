@@ -20,6 +20,8 @@ from isolde.databases.servers import Running
 from isolde.engines.record import run as running
 from isolde.engines.record.gate import Gate
 from isolde.errors import Aborted, UsageError
+from isolde.formats import decode, read
+from isolde.history import Sql, Status
 from isolde.tx import Dialect
 from isolde.tx.python import Handle, transaction
 from isolde.tx.sql import schema
@@ -209,6 +211,22 @@ def test_a_run_that_is_recorded_already_is_refused_before_tables_are_made(tmp_pa
     status, _, error = run_own(tmp_path, "APPLICATION = application()", f"sqlite:{database}")
     assert (status, "recorded there already" in error) == (2, True)
     assert not database.exists()
+
+
+def test_an_answer_that_breaks_off_leaves_its_statement(tmp_path: Path) -> None:
+    """It may have been committed: others may have seen what it did."""
+    (tmp_path / "sessions").mkdir()
+    (tmp_path / "run.json").write_text('{"isolde": "history", "version": 1, "initial": []}\n')
+    whole = '{"session":1,"start":1,"ops":[{"sql":"DELETE FROM t","params":[],"start":1,"rows":null,"count":1,"end":2}'
+    torn = ',{"sql":"SELECT * FROM t","params":[],"start":3,"rows":[' + ",".join("[1,2]" for _ in range(3000))
+    (tmp_path / "sessions" / "0.jsonl").write_text(whole + torn)
+    (transaction,) = decode(read(str(tmp_path))).transactions
+    assert transaction.status is Status.UNKNOWN
+    contents = [op.content for op in transaction.ops if isinstance(op, Sql)]
+    assert [(content["sql"], content["rows"]) for content in contents] == [
+        ("DELETE FROM t", None),
+        ("SELECT * FROM t", None),
+    ]
 
 
 def test_more_files_than_may_be_open_are_told_and_the_tables_go(tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ HISTORY = "history.jsonl"
 # (if it took effect, it was applied), and inside an SQL statement whose answer never came.
 _ENDINGS = (b'],"status":"unknown"}', b',true]],"status":"unknown"}', b',"rows":null}],"status":"unknown"}')
 _STATUS = b'],"status":'
+_SQL = b'{"sql":'
+_CUTS = (b",[", b",{")
+_SQL_CUTS = (b',"rows":', b',{"sql":')
 _START = b'"start":'
 
 
@@ -61,16 +64,18 @@ def _lines(path: Path, sizes: Mapping[str, int] | None) -> list[bytes]:
 def _completed(line: bytes) -> bytes | None:
     """A line that breaks off, with an unknown outcome; ``None`` if it holds nothing that could have been sent."""
     line = line.partition(_STATUS)[0]
-    for ending in _ENDINGS:
-        candidate = line + ending
-        try:
-            json.loads(candidate)
-        except ValueError:
-            continue
-        return candidate
-    # The disk took a part of what was written last: operations up to there were sent, the torn one was not.
-    cut = max(line.rfind(b",["), line.rfind(b",{"))
-    return _completed(line[:cut]) if cut > 0 else None
+    while line:
+        for ending in _ENDINGS:
+            candidate = line + ending
+            try:
+                json.loads(candidate)
+            except ValueError:
+                continue
+            return candidate
+        # The disk took a part of what was written last. Operations up to there were sent. The torn one was not, unless it is
+        # a statement whose answer is torn: that may have been committed, and stays without its answer.
+        line = line[: max(0, *map(line.rfind, _SQL_CUTS if _SQL in line else _CUTS))]
+    return None
 
 
 def _start(line: bytes) -> int:

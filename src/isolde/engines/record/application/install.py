@@ -77,7 +77,10 @@ class Installation:
         What was made is removed again if something fails, or if somebody loses patience.
         """
         texts = render_schema(self.translator.private_schema(), self.translator.dialect)
-        connection = self._connect()
+        try:
+            connection = self._connect()
+        except ConnectionLost as error:
+            raise DatabaseUnavailable(f"the tables of {self.application.name} cannot be made: {error.reason}") from None
         try:
             for text in texts:
                 with self._patiently(connection):
