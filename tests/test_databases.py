@@ -215,6 +215,13 @@ def test_a_level_is_found_by_its_names_first_and_then_by_what_is_claimed(server:
     ]
 
 
+def test_postgresql_is_not_sent_half_of_a_text(server: Server) -> None:
+    _, database = open_database(server("postgresql").url)
+    connection = cast(SqlConnection, database.connect(Table("isolde_none", Kind.REGISTERS, 0)))
+    with closing(connection), pytest.raises(StatementFailed, match="no text with a NUL character"):
+        connection.execute("SELECT $1", ["a\0b"])
+
+
 def test_what_repeatable_read_claims_depends_on_the_server(server: Server) -> None:
     url = server("mariadb").url
     claims = [

@@ -230,6 +230,7 @@ def test_a_wrong_file_is_told_in_one_line(tmp_path: Path, text: str, words: str)
         (("--workload", "tpccc"), "no workload 'tpccc'"),
         (("--workload", "bank", "--scale", "moons=3"), "--scale moons=3 is no size of bank; it has accounts="),
         (("--workload", "bank", "--check", "ser"), "judged by its invariants"),
+        (("--workload", "bank", "--keys", "7"), "--keys is for workloads of keys; bank has tables, and --scale"),
         (("--workload", "none.py"), "none.py: there is no such file"),
         (("--workload", "mini", "--scale", "accounts=3"), "--scale and --level are for applications"),
     ],

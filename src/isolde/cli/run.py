@@ -195,6 +195,17 @@ def _refuse_beside_matrix(options: dict[str, Any]) -> None:
             raise UsageError(f"--matrix runs every level by itself and records nothing; it does not go with {option}")
 
 
+_OF_KEYS = ("keys", "operations", "distribution", "blind_writes", "deletes")
+
+
+def _refuse_beside_application(workload: str) -> None:
+    context = click.get_current_context()
+    for name in _OF_KEYS:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            option = "--" + name.replace("_", "-")
+            raise UsageError(f"{option} is for workloads of keys; {workload} has tables, and --scale for their sizes")
+
+
 def _faults(text: str) -> tuple[Fault, ...]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     known = [fault.value for fault in Fault]
@@ -229,7 +240,10 @@ def _run(
     keep: bool,
 ) -> int:
     adapter, database = target.adapter, target.database
+    if transactions is None and seconds is None:
+        transactions = _TRANSACTIONS_MAX if until_violation else _TRANSACTIONS
     if is_application(workload):
+        _refuse_beside_application(workload)
         if levels or faults or as_matrix:
             raise UsageError(
                 f"{workload} is judged by its invariants: --check, --nemesis and --matrix are for other workloads"
@@ -242,7 +256,7 @@ def _run(
             sizes=sizes,
             levels=by_kind,
             sessions=sessions,
-            transactions=_TRANSACTIONS if transactions is None and seconds is None else transactions,
+            transactions=transactions,
             seconds=seconds,
             until_violation=until_violation,
             timeout_s=timeout,
@@ -261,8 +275,6 @@ def _run(
     settings.plans(0)
     if as_matrix:
         return matrix(adapter, database, settings, sessions, transactions or _TRANSACTIONS, as_json=as_json)
-    if transactions is None and seconds is None:
-        transactions = _TRANSACTIONS_MAX if until_violation else _TRANSACTIONS
     directory = Path(output) if output else _new_directory(adapter, offer.name)
     table = Table(f"isolde_{secrets.token_hex(6)}", row.kind, keys)
     job = replace(

@@ -253,7 +253,11 @@ def _sent(value: Any) -> bytes | None:
         return None
     if isinstance(value, bytes):
         return b"\\x" + value.hex().encode()
-    return str(value).encode()
+    text = str(value)
+    if "\0" in text:
+        # libpq would send what is before it.
+        raise StatementFailed("a parameter", "PostgreSQL holds no text with a NUL character")
+    return text.encode()
 
 
 # By type: bool, bytea, int8, int2, int4, oid, xid, float4, float8, numeric, xid8. All others are text as it came.
