@@ -280,6 +280,21 @@ def test_a_failure_of_rows_that_are_written_out_leaves_the_ids_certain() -> None
     assert made.state()["t"][-1] == (5, 4, None)
 
 
+# Left open
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("SELECT y.c * 3 FROM (SELECT x.a / 7 AS c FROM h AS x) AS y", "a quotient out of a query in FROM"),
+        ("SELECT -(SELECT -4)", "a minus before a query without FROM"),
+    ],
+)
+def test_what_depends_on_the_plan_is_refused(text: str, what: str) -> None:
+    with pytest.raises(OutsideFragment, match=what):
+        run(store(), text)
+
+
 # Nodes of another dialect
 
 
@@ -326,7 +341,7 @@ def test_a_null_assigned_to_a_key_is_seen_by_the_next_assignment() -> None:
         run(made, "UPDATE r SET k = NULL, s = IF(k BETWEEN 1 AND k, 'a', 'b')")
 
 
-# What the server answers wrongly: rounding for a lookup (MDEV-39199, MDEV-40877), or a plan that leaves something out
+# What the server answers wrongly: rounding for a lookup, or a plan that leaves something out
 
 WRONG_ANSWERS = [
     ("SELECT k FROM p WHERE k = 1.5", [], "the row where k is 2"),

@@ -69,7 +69,7 @@ def known_bug(statement: st.Statement, schema: sc.Schema) -> str | None:
                 # (SELECT MAX(v) FROM t) IN (SELECT k FROM u WHERE k < x.v) may be true as soon as u has rows; with + 0 it is not.
                 if isinstance(part.operand, ex.ScalarQuery) and _correlated(part.query):
                     return "a scalar query is in any query that depends on the row"
-                # MDEV-40877: v + 3000000000 NOT IN (SELECT v FROM t) is true with a null in v; without materialization it is null.
+                # v + 3000000000 NOT IN (SELECT v FROM t) is true with a null in v; without materialization it is null.
                 if (
                     not isinstance(part.operand, ex.Name)
                     and not _constant(part.operand)
@@ -120,7 +120,7 @@ def known_count_bug(statement: st.Statement, schema: sc.Schema) -> str | None:
 
 
 def _fraction_for_a_key(left: ex.Expression, right: ex.Expression, schema: sc.Schema, any_row: bool = False) -> bool:
-    """MDEV-39199: with PRIMARY KEY (k, l), k = 1.5 finds the row where k is 2; with IGNORE INDEX (PRIMARY) it finds none."""
+    """With PRIMARY KEY (k, l), k = 1.5 finds the row where k is 2; with IGNORE INDEX (PRIMARY) it finds none."""
     for column, other in ((left, right), (right, left)):
         if (
             isinstance(column, ex.Name)

@@ -253,6 +253,10 @@ class Frame:
         from isolde.semantics.concrete.sources import parts
 
         result = self.compiler.rules.unary(node.operator, operand)
+        if any(isinstance(part, ScalarQuery) and part.query.source is None for part in parts(node.operand)):
+            raise outside(
+                "a minus before a query without FROM in MySQL", "write what it selects: a constant may become one"
+            )
         if any(
             isinstance(part, Name | Parameter | Aggregate | Exists | InQuery | ScalarQuery)
             for part in parts(node.operand)

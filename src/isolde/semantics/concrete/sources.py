@@ -10,9 +10,11 @@ from isolde.errors import ExecutionError
 from isolde.semantics.concrete.catalog import TableInfo
 from isolde.semantics.concrete.compiler import Writer
 from isolde.semantics.concrete.expressions import Binding, Frame
+from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.static import Code
-from isolde.tx.expressions import Aggregate, Binary, BinaryOperation, Expression, Name
-from isolde.tx.queries import Join, JoinKind, QuerySource, Select, Source, TableSource
+from isolde.tx.dialects import Dialect
+from isolde.tx.expressions import Aggregate, Binary, BinaryOperation, Cast, Expression, Name
+from isolde.tx.queries import Item, Join, JoinKind, QuerySource, Select, Source, TableSource
 
 
 def conjuncts(expression: Expression | None) -> list[Expression]:
@@ -32,6 +34,18 @@ def parts(node: Any) -> Iterator[Any]:
     elif is_dataclass(node):
         for part in fields(node):
             yield from parts(getattr(node, part.name))
+
+
+def _refuse_open_digits(query: Select) -> None:
+    """MariaDB keeps all digits of a quotient if it merges the query into the one around it, and those that are shown if not."""
+    items = [item.expression for item in query.items if isinstance(item, Item)]
+    merged = not (query.group_by or query.distinct or query.limit or any(map(has_aggregate, items)))
+    for expression in items:
+        quotient = not isinstance(expression, Cast) and any(
+            isinstance(part, BinaryOperation) and part.operator is Binary.DIVIDE for part in parts(expression)
+        )
+        if merged and quotient:
+            raise outside("a quotient out of a query in FROM in MySQL", "cast it to DECIMAL")
 
 
 def has_aggregate(expression: Expression) -> bool:
@@ -76,6 +90,8 @@ class Loops:
                 info = compiler.catalog.table(source.table)
                 binding = table_binding(source.name, compiler.namespace.fresh("r"), info)
             case QuerySource():
+                if compiler.dialect is Dialect.MYSQL:
+                    _refuse_open_digits(source.query)
                 query = compiler.query(source.query, self.frame.parent)
                 self.queries[id(source)] = query.call
                 for name in self._free_of(query.call):
