@@ -56,7 +56,7 @@ class WideGenerator(Generator):
                 sc.Column("k", narrow, nullable=False),
                 sc.Column("l", sc.INTEGER, nullable=False),
                 sc.Column("r", sc.INTEGER),
-                sc.Column("f", sc.FLOAT),
+                sc.Column("f", sc.Type(sc.Kind.FLOAT, bits=self.random.choice((32, None, None)))),
                 sc.Column("n", whole, nullable=self.chance(0.5), default=ex.Literal(7) if self.chance(0.6) else None),
                 sc.Column("a", sc.INTEGER),
             ),

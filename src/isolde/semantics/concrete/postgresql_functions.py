@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from isolde.semantics.concrete import numbers
 from isolde.semantics.concrete import postgresql_values as pg
 from isolde.semantics.concrete.calls import greatest, least
@@ -121,4 +123,5 @@ def _numeric(rules: PostgreSQL, function: Function, arguments: list[Code]) -> Co
         operand = rules.to(operand, FLOAT)
     if function is Function.ROUND and operand.type.sort is Sort.DECIMAL:
         return rules.lift(f"{rules.namespace.ref(numbers.rounded)}({{0}}, 0)", [operand], DECIMAL)
-    return rules.lifted(_ROUNDING[function, operand.type.sort], [operand], operand.type)
+    # A single float gives a double.
+    return rules.lifted(_ROUNDING[function, operand.type.sort], [operand], replace(operand.type, bits=64))
