@@ -130,6 +130,8 @@ class PostgreSQL(Rules):
     def to_text(self, code: Code) -> Code:
         if code.type.sort in (Sort.TEXT, Sort.UNKNOWN, Sort.NULL):
             return code.typed(TEXT)
+        if code.type.odd:
+            raise outside(code.type.odd, "cast it to TIMESTAMP first")
         return self.lifted(_TO_TEXT[code.type.sort], [code], TEXT)
 
     def common(self, codes: Sequence[Code], what: str) -> tuple[list[Code], Static]:
@@ -143,6 +145,8 @@ class PostgreSQL(Rules):
 
     def wider(self, left: Static, right: Static, what: str) -> Static:
         if left.sort is right.sort:
+            if left.sort is Sort.TIMESTAMP:
+                return right if right.odd else left
             return left if left.bits >= right.bits else right
         if left.sort in NUMBERS and right.sort in NUMBERS:
             order = (Sort.INTEGER, Sort.DECIMAL, Sort.FLOAT)

@@ -62,7 +62,9 @@ def called(rules: PostgreSQL, function: Function, arguments: list[Code]) -> Code
         case Function.ABS | Function.CEILING | Function.FLOOR | Function.ROUND | Function.SIGN:
             return _numeric(rules, function, arguments)
         case Function.NOW:
-            return Code("S.now()", TIMESTAMP, solid=True)
+            return Code(
+                "S.now()", replace(TIMESTAMP, odd="a time with a zone, as NOW() is, taken as a text"), solid=True
+            )
         case Function.IF:
             raise type_error("function if does not exist")
 
