@@ -241,6 +241,14 @@ def test_mysqls_counter_follows_a_replace_that_fails_but_no_row_that_a_foreign_k
     assert after(store, "INSERT INTO t (a) VALUES (7)") == [(1, 6, 1), (10, 7, None)]
 
 
+def test_mysqls_counter_follows_an_insert_select_that_finds_its_key_taken() -> None:
+    table = "CREATE TABLE t (i INT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE)"
+    store = Store(schema(table, MY), MY)
+    assert after(store, "INSERT INTO t VALUES (4, 1)") == [(4, 1)]
+    assert after(store, "INSERT INTO t SELECT i + 3, a FROM t") == "unique"
+    assert after(store, "INSERT INTO t (a) VALUES (2)") == [(4, 1), (8, 2)]
+
+
 def test_mysql_ignores_a_row_that_a_check_forbids_only_among_others() -> None:
     table = "CREATE TABLE t (i INT PRIMARY KEY, a INT, CHECK (a < 5))"
     for text, found in (("(1, 9)", "check"), ("(2, 9), (3, 1)", [(3, 1)])):

@@ -72,6 +72,15 @@ def test_mysqls_now_has_whole_seconds() -> None:
     assert rows(store, "SELECT NOW()") == [(NOON,)]
 
 
+def test_the_text_of_postgresqls_now_has_a_zone_and_is_refused() -> None:
+    store = Store(schema("CREATE TABLE t (m TIMESTAMP)", PG), PG, clock=lambda: NOON)
+    rows(store, "INSERT INTO t VALUES (NOW())")
+    for time in ("NOW()", "COALESCE(m, NOW())", "CASE WHEN m IS NULL THEN m ELSE NOW() END"):
+        with pytest.raises(OutsideFragment, match="a time with a zone"):
+            rows(store, f"SELECT CAST({time} AS TEXT) FROM t")
+        assert rows(store, f"SELECT CAST(CAST({time} AS TIMESTAMP) AS TEXT) FROM t") == [("2024-01-31 12:00:00",)]
+
+
 def test_mysql_refuses_to_store_a_time_as_a_number() -> None:
     store = Store(schema("CREATE TABLE t (d DECIMAL(8, 2), f DOUBLE)", MY), MY)
     for column in ("d", "f"):

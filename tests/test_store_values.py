@@ -133,3 +133,39 @@ def test_mysqls_mediumint_holds_24_bits() -> None:
 
 def test_postgresql_shifts_a_null_and_by_a_text() -> None:
     assert rows(Store(schema("", PG), PG), "SELECT NULL >> 1, 5 >> NULL, 5 >> '1', '5' >> 1") == [(None, None, 2, 2)]
+
+
+@pytest.mark.parametrize(("dialect", "type_"), [(PG, "REAL"), (MY, "FLOAT")])
+def test_a_number_that_32_bits_would_round_is_refused(dialect: Dialect, type_: str) -> None:
+    store = Store(schema(f"CREATE TABLE t (f {type_})", dialect), dialect)
+    compared = rows(store, "INSERT INTO t VALUES (2.25)", "SELECT f, f = 2.25, f + 0.5 FROM t")
+    assert compared == [(2.25, True, 2.75)]
+    # 0.1 is shown as 0.1 and is not equal to it.
+    for value in ("0.1", "16777217", "1234567"):
+        with pytest.raises(OutsideFragment, match="in 32 bits"):
+            rows(store, f"INSERT INTO t VALUES ({value})")
+
+
+def test_postgresqls_single_floats_meet_in_single_and_other_numbers_in_double() -> None:
+    store = Store(schema("CREATE TABLE t (f REAL)", PG), PG)
+    rows(store, "INSERT INTO t VALUES (3)")
+    assert rows(store, "SELECT f / 3, 1 / (f / 3 + f), FLOOR(f), COALESCE(f, 1) FROM t") == [(1.0, 0.25, 3.0, 3.0)]
+    assert rows(store, "SELECT 1 / f FROM t") == [(1 / 3,)]
+    for query in ("SELECT 1 / (f / f / f) FROM t", "SELECT SUM(f) FROM t", "SELECT COALESCE(NULLIF(f, 3), 0.1) FROM t"):
+        with pytest.raises(OutsideFragment, match="32 bits"):
+            rows(store, query)
+
+
+def test_postgresqls_literals_are_texts_in_a_query_in_from() -> None:
+    store = Store(schema("CREATE TABLE t (i INT)", PG), PG)
+    for literal in ("'3'", "NULL"):
+        with pytest.raises(ExecutionError) as failure:
+            rows(store, f"SELECT i FROM t JOIN (SELECT {literal} AS y) AS z ON z.y = 3")
+        assert failure.value.kind == "type"
+
+
+def test_postgresqls_differences_of_times_are_refused() -> None:
+    store = Store(schema("CREATE TABLE t (m TIMESTAMP)", PG), PG)
+    for difference in ("m - m", "NULL + m", "m - '1 day'"):
+        with pytest.raises(OutsideFragment, match="a difference of times"):
+            rows(store, f"SELECT {difference} FROM t")

@@ -130,6 +130,7 @@ REFUSED = [
     (PG, "SELECT a BETWEEN SYMMETRIC 1 AND 2", "SYMMETRIC", 1, 8),
     (PG, "SELECT CAST(a AS DATE)", "type DATE", 1, 0),
     (PG, "SELECT * FROM a JOIN b USING (id)", "'\\*' over a join", 1, 0),
+    (LITE, "SELECT a + b FROM t WHERE +a = '1'", "a plus before a value", 1, 27),
     (PG, "UPDATE t SET a = 1 FROM u", "UPDATE … FROM", 1, 0),
     (PG, "UPDATE t SET (a, b) = (1, 2)", "something else than a column", 1, 0),
     (PG, "DELETE FROM t USING u", "DELETE … USING", 1, 0),

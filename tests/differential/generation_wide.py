@@ -56,7 +56,7 @@ class WideGenerator(Generator):
                 sc.Column("k", narrow, nullable=False),
                 sc.Column("l", sc.INTEGER, nullable=False),
                 sc.Column("r", sc.INTEGER),
-                sc.Column("f", sc.FLOAT),
+                sc.Column("f", sc.Type(sc.Kind.FLOAT, bits=self.random.choice((32, None, None)))),
                 sc.Column("n", whole, nullable=self.chance(0.5), default=ex.Literal(7) if self.chance(0.6) else None),
                 sc.Column("a", sc.INTEGER),
             ),
@@ -153,6 +153,9 @@ class WideGenerator(Generator):
     def bits(self, scope: Scope, depth: int) -> ex.Expression:
         if self.chance(0.5):
             operator = self.random.choice((ex.Unary.PLUS, ex.Unary.BIT_NOT))
+            if self.pg:
+                # It takes no plus before a text, which may be what is made here.
+                operator = ex.Unary.BIT_NOT
             return ex.UnaryOperation(operator, self.expression(INT, scope, depth - 1))
         operator_ = self.random.choice((Binary.SHIFT_LEFT, Binary.SHIFT_RIGHT))
         count = ex.Literal(self.random.choice((0, 1, 2, 5, 31, 33, 64)))

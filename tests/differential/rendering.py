@@ -77,6 +77,8 @@ class Text:
             )
         if type_.kind is sc.Kind.TIMESTAMP:
             return CASTS[self.dialect]["timestamp"] + self.digits(type_)
+        if type_.kind is sc.Kind.FLOAT and type_.bits == 32:
+            return "FLOAT" if self.dialect is MY else "REAL"
         return CASTS[self.dialect][type_.kind.value]
 
     def expression(self, node: ex.Expression) -> str:
@@ -268,7 +270,9 @@ class Text:
             case sc.Kind.DECIMAL:
                 return f"DECIMAL({type_.precision}, {type_.scale})"
             case sc.Kind.FLOAT:
-                return {PG: "DOUBLE PRECISION", MY: "DOUBLE", LITE: "REAL"}[self.dialect]
+                single = {PG: "REAL", MY: "FLOAT", LITE: "REAL"}
+                double = {PG: "DOUBLE PRECISION", MY: "DOUBLE", LITE: "REAL"}
+                return (single if type_.bits == 32 else double)[self.dialect]
             case sc.Kind.TEXT:
                 return f"VARCHAR({type_.length})" if type_.length else "TEXT"
             case sc.Kind.TIMESTAMP:

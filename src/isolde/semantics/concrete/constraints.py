@@ -315,7 +315,13 @@ def _several(
                 if done:
                     reserve.seen(done[-1])
                 continue
-        new_numbers.add(table.insert(row, store.undo))
+        try:
+            new_numbers.add(table.insert(row, store.undo))
+        except ExecutionError:
+            if plan.known is None:
+                # MySQL's counter follows the ids of an INSERT … SELECT also where a key is taken.
+                reserve.seen(row)
+            raise
         if store.dialect is Dialect.MYSQL:
             # Before its id is seen: InnoDB's counter does not follow a row that a foreign key forbids.
             _references(store, plan.checks, [row], [])

@@ -394,7 +394,8 @@ class MySQL(Rules):
                 name = self.namespace.ref(stored_decimal if self.changing else clamped_decimal)
                 return self.lift(f"{name}({{0}}, {precision}, {scale})", [self.number(code)], self.column(type_))
             case Kind.FLOAT:
-                return self.double(code).typed(FLOAT)
+                double = self.double(code).typed(FLOAT)
+                return double if type_.bits != 32 else self.lifted(numbers.single, [double], FLOAT)
             case Kind.TIMESTAMP:
                 if code.type.sort not in (Sort.TIMESTAMP, Sort.TEXT, Sort.NULL):
                     raise outside("a number as a time")
@@ -420,7 +421,8 @@ class MySQL(Rules):
                     f"{ref(stored_decimal)}({{0}}, {type_.precision or 10}, {type_.scale or 0})", [code], target
                 ).text
             case Kind.FLOAT:
-                return self.lifted(stored_float, [code], target).text
+                double = self.lifted(stored_float, [code], target)
+                return double.text if type_.bits != 32 else self.lifted(numbers.single, [double], target).text
             case Kind.TEXT:
                 if have.sort is Sort.DECIMAL and not code.column and code.constant is None:
                     raise outside("a computed decimal stored as text", "cast it to CHAR")

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from math import inf, isinf, isnan
+from struct import pack, unpack
 
-from isolde.errors import ExecutionError
+from isolde.errors import ExecutionError, OutsideFragment
 
 EXACT = Context(prec=2500, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX)
 """Wide enough that nothing here is ever rounded by it; PostgreSQL's ``numeric`` shows at most 1,000 digits after the point."""
@@ -90,6 +91,16 @@ _WITHIN = {key: _within(*bounds) for key, bounds in BOUNDS.items()}
 def finite(number: float) -> float:
     if number in (inf, -inf):
         raise out_of_range("a floating-point number")
+    return number
+
+
+def single(number: float) -> float:
+    """A number that a float of 32 bits holds as it is, and shows in the six digits of MySQL; no other is rounded here."""
+    kept = unpack("f", pack("f", number))[0] if abs(number) < 2.0**127 else None
+    if kept != number or float(f"{number:.6g}") != number:
+        raise OutsideFragment(
+            "statement", f"{number!r} in 32 bits, which would be rounded,", "use DOUBLE, or a decimal"
+        )
     return number
 
 

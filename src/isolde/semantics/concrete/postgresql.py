@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -64,6 +65,8 @@ class PostgreSQL(Rules):
                     raise outside("an unsigned integer in PostgreSQL", "use a wider type and a check")
                 # It has no integers of 8 or 24 bits; they are made as the next wider ones.
                 return Static(Sort.INTEGER, bits=next(bits for bits in (16, 32, 64) if bits >= (type_.bits or 32)))
+            case Kind.FLOAT:
+                return replace(FLOAT, bits=type_.bits or 64)
             case kind:
                 return Static(Sort(kind.value))
 
@@ -101,13 +104,13 @@ class PostgreSQL(Rules):
         if have.sort is Sort.UNKNOWN:
             return self.from_text(code, type_)
         if have.sort is type_.sort:
-            return code.typed(type_)
+            return self.in_bits(code.typed(type_)) if have.bits > type_.bits else code.typed(type_)
         if have.sort is Sort.INTEGER and type_.sort is Sort.DECIMAL:
             return self.lifted(Decimal, [code], type_)
         if type_.sort is Sort.FLOAT and have.sort is Sort.INTEGER:
-            return self.lifted(float, [code], type_)
+            return self.in_bits(self.lifted(float, [code], type_))
         if type_.sort is Sort.FLOAT and have.sort is Sort.DECIMAL:
-            return self.lifted(decimal_float, [code], type_)
+            return self.in_bits(self.lifted(decimal_float, [code], type_))
         raise type_error(f"no implicit conversion from {have} to {type_}")
 
     def from_text(self, code: Code, type_: Static) -> Code:
@@ -121,12 +124,14 @@ class PostgreSQL(Rules):
         convert = _FROM_TEXT[type_.sort]
         if code.constant is not None and isinstance(code.constant.value, str):
             value = convert(code.constant.value)
-            return Code(self.namespace.constant(value), type_, Constness(value), solid=True)
-        return self.lifted(convert, [code], type_)
+            return self.in_bits(Code(self.namespace.constant(value), type_, Constness(value), solid=True))
+        return self.in_bits(self.lifted(convert, [code], type_))
 
     def to_text(self, code: Code) -> Code:
         if code.type.sort in (Sort.TEXT, Sort.UNKNOWN, Sort.NULL):
             return code.typed(TEXT)
+        if code.type.odd:
+            raise outside(code.type.odd, "cast it to TIMESTAMP first")
         return self.lifted(_TO_TEXT[code.type.sort], [code], TEXT)
 
     def common(self, codes: Sequence[Code], what: str) -> tuple[list[Code], Static]:
@@ -140,10 +145,14 @@ class PostgreSQL(Rules):
 
     def wider(self, left: Static, right: Static, what: str) -> Static:
         if left.sort is right.sort:
-            return left if left.sort is not Sort.INTEGER or left.bits >= right.bits else right
+            if left.sort is Sort.TIMESTAMP:
+                return right if right.odd else left
+            return left if left.bits >= right.bits else right
         if left.sort in NUMBERS and right.sort in NUMBERS:
             order = (Sort.INTEGER, Sort.DECIMAL, Sort.FLOAT)
-            return max(left, right, key=lambda type_: order.index(type_.sort))
+            wider = max(left, right, key=lambda type_: order.index(type_.sort))
+            # A single float meets other numbers as a double.
+            return FLOAT if wider.sort is Sort.FLOAT and what in _OPERATORS else wider
         raise type_error(f"{what}: types {left} and {right} cannot be matched")
 
     # Operations
@@ -197,6 +206,10 @@ class PostgreSQL(Rules):
         """Both operands of one numeric type: a literal without a type takes the other side's."""
         if left.type.sort in _UNTYPED and right.type.sort in _UNTYPED:
             raise type_error(f"operator is not unique: unknown {operator.value} unknown")
+        sorts = {left.type.sort, right.type.sort}
+        adding = (Binary.ADD, Binary.SUBTRACT) if sorts & _UNTYPED else (Binary.SUBTRACT,)
+        if operator in adding and Sort.TIMESTAMP in sorts and sorts <= {Sort.TIMESTAMP, *_UNTYPED}:
+            raise outside("a difference of times, or a time with an interval", "use parameters")
         if left.type.sort in _UNTYPED:
             left = self.to(left, right.type)
         if right.type.sort in _UNTYPED:
@@ -220,8 +233,17 @@ class PostgreSQL(Rules):
         if operator is Binary.MODULO:
             raise type_error("operator does not exist: double precision % double precision")
         if operator is Binary.DIVIDE:
-            return self.lifted(float_quotient, sides, type_)
-        return self.lift(f"{self.namespace.ref(numbers.finite)}({{0}} {operator.value} {{1}})", sides, type_)
+            return self.in_bits(self.lifted(float_quotient, sides, type_))
+        text = f"{self.namespace.ref(numbers.finite)}({{0}} {operator.value} {{1}})"
+        return self.in_bits(self.lift(text, sides, type_))
+
+    def in_bits(self, code: Code) -> Code:
+        """A float as wide as its type."""
+        return (
+            self.lifted(numbers.single, [code], code.type)
+            if code.type.sort is Sort.FLOAT and code.type.bits == 32
+            else code
+        )
 
     def bits(self, operator: Binary, left: Code, right: Code) -> Code:
         if operator in (Binary.SHIFT_LEFT, Binary.SHIFT_RIGHT):
@@ -274,7 +296,7 @@ class PostgreSQL(Rules):
         elif target.sort is Sort.TEXT:
             result = self.to_text(code)
         elif have.sort is target.sort is not Sort.INTEGER:
-            result = code
+            result = self.to(code, target)
         elif have.sort in NUMBERS and target.sort in NUMBERS:
             result = self.number(code, target)
         elif have.sort is Sort.BOOLEAN and target == INTEGER:
@@ -336,6 +358,8 @@ class PostgreSQL(Rules):
             raise type_error(f"function {aggregation.value}({operand.type}) does not exist or is not unique")
         adding = aggregation is Aggregation.SUM
         if operand.type.sort is Sort.FLOAT:
+            if operand.type.bits == 32:
+                raise outside("SUM or AVG of a float of 32 bits", "cast it to double precision")
             return (_sum_floats if adding else _average_floats), FLOAT, operand
         if operand.type.sort is Sort.INTEGER and operand.type.bits < 64 and adding:
             return _sum_integers, BIGINT, operand
@@ -356,6 +380,7 @@ class PostgreSQL(Rules):
         return code.text
 
 
+_OPERATORS = frozenset(operator.value for operator in Binary)
 _DECIMAL_OPERATIONS = {
     Binary.ADD: numbers.decimal_sum,
     Binary.SUBTRACT: numbers.decimal_difference,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from isolde.semantics.concrete import numbers
 from isolde.semantics.concrete import postgresql_values as pg
 from isolde.semantics.concrete.calls import greatest, least
@@ -60,7 +62,9 @@ def called(rules: PostgreSQL, function: Function, arguments: list[Code]) -> Code
         case Function.ABS | Function.CEILING | Function.FLOOR | Function.ROUND | Function.SIGN:
             return _numeric(rules, function, arguments)
         case Function.NOW:
-            return Code("S.now()", TIMESTAMP, solid=True)
+            return Code(
+                "S.now()", replace(TIMESTAMP, odd="a time with a zone, as NOW() is, taken as a text"), solid=True
+            )
         case Function.IF:
             raise type_error("function if does not exist")
 
@@ -121,4 +125,5 @@ def _numeric(rules: PostgreSQL, function: Function, arguments: list[Code]) -> Co
         operand = rules.to(operand, FLOAT)
     if function is Function.ROUND and operand.type.sort is Sort.DECIMAL:
         return rules.lift(f"{rules.namespace.ref(numbers.rounded)}({{0}}, 0)", [operand], DECIMAL)
-    return rules.lifted(_ROUNDING[function, operand.type.sort], [operand], operand.type)
+    # A single float gives a double.
+    return rules.lifted(_ROUNDING[function, operand.type.sort], [operand], replace(operand.type, bits=64))

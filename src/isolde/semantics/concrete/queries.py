@@ -11,7 +11,7 @@ from isolde.semantics.concrete.compiler import Query, Writer
 from isolde.semantics.concrete.expressions import Binding, Frame
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.sources import Loops, conjuncts, has_aggregate, parts
-from isolde.semantics.concrete.static import Code, Sort, Static
+from isolde.semantics.concrete.static import Code, Sort
 from isolde.semantics.concrete.ties import is_first, loose
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Aggregate, Aggregation, Binary, BinaryOperation, Expression, Literal, Name
@@ -71,16 +71,9 @@ def compile_query(
     else:
         _finish(select, frame, writer, sort)
         writer.line("return bool(out)" if exists else "return out")
-    columns = tuple((output.name, _settled(code)) for output, code in zip(outputs, codes, strict=True))
+    columns = tuple((output.name, code.type) for output, code in zip(outputs, codes, strict=True))
     call = compiler.function("query_", frame, writer)
     return Query(call, columns, correlated=any(frame.free.values()))
-
-
-def _settled(code: Code) -> Static:
-    if code.type.sort is Sort.BOOLEAN or code.type.sort is Sort.UNKNOWN:
-        return code.type
-    # What a query gives is no column of a table any more, but in SQLite it keeps the column's affinity.
-    return code.type
 
 
 def expanded(items: tuple[Item | Star, ...], frame: Frame) -> list[Output]:

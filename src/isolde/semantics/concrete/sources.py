@@ -11,7 +11,7 @@ from isolde.semantics.concrete.catalog import TableInfo
 from isolde.semantics.concrete.compiler import Writer
 from isolde.semantics.concrete.expressions import Binding, Frame
 from isolde.semantics.concrete.rules import outside
-from isolde.semantics.concrete.static import Code
+from isolde.semantics.concrete.static import TEXT, Code, Sort, Static
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Aggregate, Binary, BinaryOperation, Cast, Expression, Name
 from isolde.tx.queries import Item, Join, JoinKind, QuerySource, Select, Source, TableSource
@@ -46,6 +46,11 @@ def _refuse_open_digits(query: Select) -> None:
         )
         if merged and quotient:
             raise outside("a quotient out of a query in FROM in MySQL", "cast it to DECIMAL")
+
+
+def settled(type_: Static, dialect: Dialect) -> Static:
+    """The type of a column of a query in FROM: in PostgreSQL a literal without a type becomes a text there."""
+    return TEXT if dialect is Dialect.POSTGRESQL and type_.sort in (Sort.UNKNOWN, Sort.NULL) else type_
 
 
 def has_aggregate(expression: Expression) -> bool:
@@ -96,7 +101,10 @@ class Loops:
                 self.queries[id(source)] = query.call
                 for name in self._free_of(query.call):
                     self.frame.free.setdefault(name, name.startswith("r"))
-                columns = {name: (place, type_, False) for place, (name, type_) in enumerate(query.columns)}
+                columns = {
+                    name: (place, settled(type_, compiler.dialect), False)
+                    for place, (name, type_) in enumerate(query.columns)
+                }
                 if len(columns) < len(query.columns):
                     raise ExecutionError("name", f"{source.alias} has two columns of one name")
                 binding = Binding(source.alias, compiler.namespace.fresh("r"), columns)

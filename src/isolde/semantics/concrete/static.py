@@ -39,8 +39,8 @@ class Affinity(StrEnum):
 class Static:
     """A type of values; ``bits``, ``unsigned`` and ``scale`` as the dialect tracks them, ``columns`` those of a row.
 
-    ``digits``: those before the point that MySQL keeps room for. ``odd``: what MySQL converts to a text, or to a number,
-    in a way of its own; the conversion is refused by this name.
+    ``digits``: those before the point that MySQL keeps room for. ``odd``: what a database converts to a text, or to a
+    number, in a way of its own; the conversion is refused by this name.
     """
 
     sort: Sort

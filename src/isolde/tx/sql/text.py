@@ -311,6 +311,15 @@ class Prepared:
         before = self.tokens[index - 1] if index else None
         return before is None or before.kind is not Kind.WORD or before.text.upper() in _BEFORE_OPERANDS
 
+    def plus(self) -> Token | None:
+        """The first plus that stands before a value alone, if the value is not a number."""
+        for before, token, after in zip(self.tokens, self.tokens[1:], self.tokens[2:], strict=False):
+            prefix = before.kind is Kind.SYMBOL and before.text not in (")", "]")
+            keyword = before.kind is Kind.WORD and before.text.upper() in _BEFORE_OPERANDS
+            if token.symbol("+") and (prefix or keyword) and after.kind is not Kind.NUMBER:
+                return token
+        return None
+
     def original(self, position: int) -> int:
         index = bisect_right(self.moves, position, key=lambda move: move[0]) - 1
         if index < 0:

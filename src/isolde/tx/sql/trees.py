@@ -209,6 +209,10 @@ class Reading:
 def trees(text: Text, dialect: Dialect) -> tuple[list[exp.Expr], Reading]:
     """The trees of all statements in ``text``; ``MalformedProgram`` if it is no SQL."""
     prepared = prepare(text, dialect)
+    plus = prepared.plus() if dialect is Dialect.SQLITE else None
+    if plus is not None:
+        # sqlglot drops it, and SQLite does not: +column has no affinity, so that +a = '1' is false where a is 1.
+        raise text.refuse(plus.start, "a plus before a value in SQLite", "leave it out, or add 0")
     try:
         with _quietly():
             parsed = sqlglot.parse(prepared.sql, dialect=_DIALECTS[dialect])
