@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import count
 from typing import Any
 
@@ -97,9 +98,14 @@ def run_on(real: Real, whole: Program, name: str, arguments: list[Any], ids: Ite
     return ending.value
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb"])
-def test_what_the_store_does_with_lists_and_ids_a_database_does(kind: str, server: Callable[[str], Running]) -> None:
-    real: Real = SQLite() if kind == "sqlite" else connected(kind, server(kind))
+@pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
+def real(request: pytest.FixtureRequest, server: Callable[[str], Running]) -> Iterator[Real]:
+    real = SQLite() if request.param == "sqlite" else connected(request.param, server(request.param))
+    with closing(real):
+        yield real
+
+
+def test_what_the_store_does_with_lists_and_ids_a_database_does(real: Real) -> None:
     found = program(PARCELS, real.dialect)
     store = Store(found.schema, real.dialect)
     real.reset(found.schema)

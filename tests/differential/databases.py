@@ -29,6 +29,9 @@ class Real(Protocol):
 
     def end(self, keep: bool) -> None: ...
 
+    def close(self) -> None:
+        """A connection that is left open may hold locks that somebody else waits for, for ever."""
+
 
 PG_KINDS = {
     "23505": "unique", "23502": "not-null", "23503": "foreign-key", "23514": "check", "22012": "division-by-zero",
@@ -80,6 +83,9 @@ class PostgreSQL:
     def end(self, keep: bool) -> None:
         self.connection.commit() if keep else self.connection.rollback()
 
+    def close(self) -> None:
+        self.connection.close()
+
 
 class MariaDB:
     dialect = Dialect.MYSQL
@@ -116,6 +122,9 @@ class MariaDB:
     def end(self, keep: bool) -> None:
         self.connection.commit() if keep else self.connection.rollback()
 
+    def close(self) -> None:
+        self.connection.close()
+
 
 class SQLite:
     dialect = Dialect.SQLITE
@@ -143,6 +152,9 @@ class SQLite:
     def end(self, keep: bool) -> None:
         self.execute("COMMIT" if keep else "ROLLBACK")
         self.execute("BEGIN")
+
+    def close(self) -> None:
+        self.connection.close()
 
 
 def _sqlite_kind(reason: str) -> str:

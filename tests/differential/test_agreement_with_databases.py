@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from urllib.parse import urlsplit
 
 import pytest
@@ -25,8 +26,10 @@ def connected(kind: str, server: Running) -> Real:
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql", "mariadb"])
-def real(request: pytest.FixtureRequest, server: Callable[[str], Running]) -> Real:
-    return SQLite() if request.param == "sqlite" else connected(request.param, server(request.param))
+def real(request: pytest.FixtureRequest, server: Callable[[str], Running]) -> Iterator[Real]:
+    real = SQLite() if request.param == "sqlite" else connected(request.param, server(request.param))
+    with closing(real):
+        yield real
 
 
 def agreed(real: Real, cases: range, procedures: range) -> Tally:

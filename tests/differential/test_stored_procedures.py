@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -22,8 +23,9 @@ ROUTINES_A_CASE = 10
 
 
 @pytest.fixture(scope="module", params=["postgresql", "mariadb"])
-def real(request: pytest.FixtureRequest, server: Callable[[str], Running]) -> Real:
-    return connected(request.param, server(request.param))
+def real(request: pytest.FixtureRequest, server: Callable[[str], Running]) -> Iterator[Real]:
+    with closing(connected(request.param, server(request.param))) as real:
+        yield real
 
 
 def given(case: Case, real: Real) -> Any:
