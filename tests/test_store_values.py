@@ -169,3 +169,19 @@ def test_postgresqls_differences_of_times_are_refused() -> None:
     for difference in ("m - m", "NULL + m", "m - '1 day'"):
         with pytest.raises(OutsideFragment, match="a difference of times"):
             rows(store, f"SELECT {difference} FROM t")
+
+
+@pytest.mark.parametrize(("dialect", "short", "spaced"), [(PG, False, False), (MY, True, False), (LITE, True, True)])
+def test_a_char_holds_what_no_spaces_are_added_to(dialect: Dialect, short: bool, spaced: bool) -> None:
+    """PostgreSQL fills up with spaces and shows them, MySQL takes them away, SQLite does nothing."""
+    tables = schema("CREATE TABLE t (c CHAR(2), d CHAR)", dialect)
+    for text, held in (("GC", True), ("G", short), ("G ", spaced)):
+        store = Store(tables, dialect)
+        if held:
+            assert rows(store, f"INSERT INTO t (c) VALUES ('{text}')", "SELECT c FROM t") == [(text,)]
+        else:
+            with pytest.raises(OutsideFragment, match="CHAR"):
+                rows(store, f"INSERT INTO t (c) VALUES ('{text}')")
+    if dialect is not LITE:
+        with pytest.raises(ExecutionError, match="longer than 1"):
+            rows(Store(tables, dialect), "INSERT INTO t (d) VALUES ('ab')")

@@ -7,14 +7,16 @@ import importlib.util
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from isolde.databases import Kind, SqlConnection, Table, open_database
 from isolde.databases.caller import Caller
 from isolde.databases.servers import Running
-from isolde.errors import ExecutionError, IsoldeError, OutsideFragment, StatementFailed, UsageError
+from isolde.errors import ExecutionError, IsoldeError, OutsideFragment, UsageError
 from isolde.semantics.concrete import Ending, Store, call_function
 from isolde.tx.dialects import Dialect
 from isolde.tx.procedures import Program
@@ -127,12 +129,6 @@ def all_courses(tx: Any) -> Any:
 
 
 @transaction
-def remove(tx: Any) -> Any:
-    tx.execute("DELETE FROM enrollment")
-    tx.execute("DELETE FROM course")
-
-
-@transaction
 def gives_up_late(tx: Any, course: int) -> Any:
     tx.execute("UPDATE course SET capacity = 0 WHERE id = :course", course=course)
     tx.abort("not today")
@@ -142,11 +138,14 @@ def gives_up_late(tx: Any, course: int) -> Any:
 def call(request: pytest.FixtureRequest, server: Callable[[str], Running], tmp_path: Path) -> Iterator[Caller]:
     kind = request.param
     url = f"{kind}:{tmp_path / 'real.db'}" if kind in ("sqlite", "duckdb") else server(kind).url
+    # Others may have left tables of these names on a server that all use.
+    _, database = open_database(url)
+    with closing(cast(SqlConnection, database.connect(Table("isolde_none", Kind.REGISTERS, 0)))) as connection:
+        for name in ("enrollment", "course"):
+            connection.execute(f"DROP TABLE IF EXISTS {name}")
+    database.close()
     with Caller(url, SCHEMA) as call:
-        try:
-            call.create_tables()
-        except StatementFailed:
-            call(remove)
+        call.create_tables()
         yield call
 
 

@@ -129,6 +129,7 @@ REFUSED = [
     (PG, "SELECT a LIKE 'x' ESCAPE '!'", "ESCAPE", 1, 8),
     (PG, "SELECT a BETWEEN SYMMETRIC 1 AND 2", "SYMMETRIC", 1, 8),
     (PG, "SELECT CAST(a AS DATE)", "type DATE", 1, 0),
+    (PG, "SELECT CAST(a AS TIMESTAMP WITH TIME ZONE)", "a time with a zone", 1, 0),
     (PG, "SELECT * FROM a JOIN b USING (id)", "'\\*' over a join", 1, 0),
     (LITE, "SELECT a + b FROM t WHERE +a = '1'", "a plus before a value", 1, 27),
     (PG, "UPDATE t SET a = 1 FROM u", "UPDATE … FROM", 1, 0),
@@ -249,7 +250,7 @@ def test_tables_of_postgresql() -> None:
     CREATE TABLE u (id INT PRIMARY KEY);
     CREATE TABLE IF NOT EXISTS t (
         id SERIAL PRIMARY KEY, b BIGINT GENERATED ALWAYS AS IDENTITY, c NUMERIC(12, 2) NOT NULL DEFAULT 0 CHECK (c > 0),
-        d VARCHAR(10) UNIQUE, e TIMESTAMPTZ, f FLOAT, g REAL, h BOOL, i INT REFERENCES u, j TEXT,
+        d VARCHAR(10) UNIQUE, e TIMESTAMP, f FLOAT, g REAL, h BOOL, i INT REFERENCES u, j TEXT,
         CONSTRAINT k UNIQUE (b, c), CONSTRAINT z CHECK (b < 4), FOREIGN KEY (b) REFERENCES u (id) ON DELETE NO ACTION);
     CREATE UNIQUE INDEX v ON t (e); CREATE INDEX w ON t (f);
     """

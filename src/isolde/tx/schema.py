@@ -26,6 +26,7 @@ class Kind(StrEnum):
 class Type:
     """A type. ``bits`` bounds integers (8 to 64; ``unsigned`` ones from 0), ``length`` texts; a float of 32 is single.
 
+    ``fixed``: a text that is padded to its length, CHAR(n).
     ``precision`` and ``scale`` are a decimal's digits; the ``precision`` of a timestamp is digits of a second, ``None`` six.
     """
 
@@ -35,6 +36,7 @@ class Type:
     precision: int | None = None
     scale: int | None = None
     length: int | None = None
+    fixed: bool = False
 
 
 BOOLEAN = Type(Kind.BOOLEAN)

@@ -37,6 +37,7 @@ from isolde.semantics.concrete.mysql_values import (
     shifted_right,
     sort_text,
     stored_decimal,
+    stored_fixed,
     stored_float,
     stored_integer,
     stored_text,
@@ -427,10 +428,9 @@ class MySQL(Rules):
                 if have.sort is Sort.DECIMAL and not code.column and code.constant is None:
                     raise outside("a computed decimal stored as text", "cast it to CHAR")
                 text = self.to_text(code)
+                fit = stored_fixed if type_.fixed else stored_text
                 return (
-                    self.lift(f"{ref(stored_text)}({{0}}, {type_.length})", [text], target).text
-                    if type_.length
-                    else text.text
+                    self.lift(f"{ref(fit)}({{0}}, {type_.length})", [text], target).text if type_.length else text.text
                 )
             case Kind.TIMESTAMP:
                 if have.sort not in (Sort.TIMESTAMP, Sort.TEXT, Sort.NULL):

@@ -261,6 +261,13 @@ def stored_text(text: str, length: int) -> str:
     return text
 
 
+def stored_fixed(text: str, length: int) -> str:
+    text = stored_text(text, length)
+    if text.endswith(" "):
+        raise outside("a text in a CHAR(n) that ends with a space", "use VARCHAR: it would be taken away")
+    return text
+
+
 def stored_timestamp(value: Any, digits: int) -> datetime:
     if isinstance(value, str):
         parsed = timestamp(value, rounding=False)

@@ -13,6 +13,7 @@ from isolde.semantics.concrete.postgresql_values import (
     _FROM_TEXT,
     _TO_TEXT,
     _UNTYPED,
+    FIXED,
     _average_decimals,
     _average_floats,
     _sum_decimals,
@@ -327,6 +328,8 @@ class PostgreSQL(Rules):
         if type_.kind is Kind.TIMESTAMP and type_.precision is not None:
             name = self.namespace.ref(fitted_timestamp)
             return self.lift(f"{name}({{0}}, {type_.precision})", [code], code.type)
+        if type_.fixed:
+            fit_text = FIXED[fit_text]
         if type_.kind is Kind.TEXT and type_.length is not None:
             return self.lift(f"{self.namespace.ref(fit_text)}({{0}}, {type_.length})", [code], code.type)
         return code

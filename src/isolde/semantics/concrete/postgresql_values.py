@@ -142,6 +142,21 @@ def cut_text(text: str, length: int) -> str:
     return text[:length]
 
 
+def fixed_text(text: str, length: int) -> str:
+    """A text of CHAR(n). Spaces at its end are shown, and not compared: one that has any is refused."""
+    text = fitted_text(text, length)
+    if len(text) < length or text.endswith(" "):
+        raise outside("a CHAR(n) that is filled with spaces", "use VARCHAR")
+    return text
+
+
+def fixed_cut(text: str, length: int) -> str:
+    return fixed_text(text[:length], length)
+
+
+FIXED = {fitted_text: fixed_text, cut_text: fixed_cut}
+
+
 # Functions
 
 

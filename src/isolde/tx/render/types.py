@@ -23,6 +23,8 @@ def column_type(type_: Type, dialect: Dialect, *, key: bool = False) -> str:
         case Kind.FLOAT:
             return _float(type_, dialect)
         case Kind.TEXT:
+            if type_.fixed:
+                return f"CHAR({type_.length})"
             length = type_.length or (255 if key and dialect is Dialect.MYSQL else None)
             return f"VARCHAR({length})" if length else "TEXT"
         case Kind.TIMESTAMP:

@@ -325,7 +325,7 @@ def _case(node: exp.Expr, reading: Reading) -> Expression:
 
 def _cast(node: exp.Expr, reading: Reading) -> Expression:
     reading.only(node, "this", "to", "_type")
-    return Cast(expression(node.this, reading), column_type(node.args["to"], reading), reading.place(node))
+    return Cast(expression(node.this, reading), column_type(node.args["to"], reading, cast=True), reading.place(node))
 
 
 def _aggregate(node: exp.Expr, aggregation: Aggregation, reading: Reading) -> Expression:

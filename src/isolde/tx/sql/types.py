@@ -30,7 +30,9 @@ _BITS = {
 }
 _UNSIGNED = {_T.UTINYINT, _T.USMALLINT, _T.UMEDIUMINT, _T.UINT, _T.UBIGINT}
 _SERIAL = {_T.SMALLSERIAL, _T.SERIAL, _T.BIGSERIAL}
-_TEXTS = {_T.CHAR, _T.NCHAR, _T.VARCHAR, _T.NVARCHAR, _T.TEXT, _T.TINYTEXT, _T.MEDIUMTEXT, _T.LONGTEXT, _T.BPCHAR}
+_TEXTS = {_T.CHAR, _T.NCHAR, _T.VARCHAR, _T.NVARCHAR, _T.TEXT, _T.TINYTEXT, _T.MEDIUMTEXT, _T.LONGTEXT}
+_FIXED = {_T.CHAR, _T.NCHAR}
+_ZONED = {_T.TIMESTAMPTZ, _T.TIMESTAMPLTZ}
 _TIMES = {_T.TIMESTAMP, _T.TIMESTAMPTZ, _T.TIMESTAMPLTZ, _T.TIMESTAMPNTZ, _T.DATETIME}
 
 
@@ -38,8 +40,11 @@ def is_serial(node: exp.DataType) -> bool:
     return node.this in _SERIAL
 
 
-def column_type(node: exp.DataType, reading: Reading) -> Type:
-    """The type that a ``DataType`` of sqlglot says; one that values of the language cannot have is refused by name."""
+def column_type(node: exp.DataType, reading: Reading, *, cast: bool = False) -> Type:
+    """The type that a ``DataType`` of sqlglot says; one that values of the language cannot have is refused by name.
+
+    In a ``cast`` MySQL's CHAR is a text of any length, which is not padded.
+    """
     reading.only(node, "this", "expressions", "nested")
     kind = node.this
     numbers = _numbers(node, reading) if kind is not _T.ENUM else ()
@@ -60,8 +65,12 @@ def column_type(node: exp.DataType, reading: Reading) -> Type:
             # MySQL's REAL is a DOUBLE; sqlglot does not tell it from FLOAT.
             raise reading.refuse(node, "the type REAL", "use DOUBLE or FLOAT")
         return Type(Kind.FLOAT, bits=32 if not numbers or numbers[0] <= 24 else None)
+    if kind in _FIXED and reading.dialect is not Dialect.SQLITE and not (cast and reading.dialect is Dialect.MYSQL):
+        return Type(Kind.TEXT, length=numbers[0] if numbers else 1, fixed=True)
     if kind in _TEXTS:
         return Type(Kind.TEXT, length=numbers[0]) if numbers else TEXT
+    if kind in _ZONED and reading.dialect is Dialect.POSTGRESQL:
+        raise reading.refuse(node, "a time with a zone", "use TIMESTAMP")
     if kind in _TIMES:
         return _time(numbers, reading.dialect)
     instead = "use TIMESTAMP" if kind in {_T.DATE, _T.TIME} else ""
