@@ -5,6 +5,7 @@ A block whose label is left, and a FOR that goes down or in larger steps, are lo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -43,11 +44,12 @@ from isolde.tx.sql.stream import Stream
 from isolde.tx.sql.text import Text, Token
 
 
-class Control(Embedded):
+class Control(Embedded, ABC):
     """What of a block needs no more of it than its steps."""
 
+    @abstractmethod
     def steps(self, *ends: str) -> tuple[Step, ...]:
-        raise NotImplementedError
+        """The steps up to one of these words, or to the end."""
 
     def body(self, word: str, label: str | None) -> tuple[Step, ...]:
         steps = self.steps("END")
