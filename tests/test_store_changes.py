@@ -9,7 +9,7 @@ import pytest
 from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete import Store
 from isolde.tx.dialects import Dialect
-from isolde.tx.sql import schema, statement
+from isolde.tx.sql import program, schema, statement
 
 PG, MY, LITE = Dialect
 TABLES = """
@@ -253,3 +253,41 @@ def test_mysql_ignores_a_row_that_a_check_forbids_only_among_others() -> None:
     table = "CREATE TABLE t (i INT PRIMARY KEY, a INT, CHECK (a < 5))"
     for text, found in (("(1, 9)", "check"), ("(2, 9), (3, 1)", [(3, 1)])):
         assert after(Store(schema(table, MY), MY), f"INSERT IGNORE INTO t VALUES {text}") == found
+
+
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_a_cut_through_rows_in_an_open_order_is_refused(dialect: Dialect) -> None:
+    store = filled(dialect)
+
+    def rows(text: str) -> Any:
+        with store.transaction() as transaction:
+            return transaction.run(statement(text, dialect)).rows
+
+    for text in (
+        "SELECT b FROM s LIMIT 1",
+        "SELECT b FROM s ORDER BY a LIMIT 1",
+        "SELECT b FROM s ORDER BY a LIMIT 1 OFFSET 1",
+        "SELECT b FROM s WHERE b = (SELECT x.b FROM s AS x WHERE x.a = 1 LIMIT 1)",
+    ):
+        with pytest.raises(OutsideFragment, match="cuts rows in an open order"):
+            rows(text)
+    assert rows("SELECT a FROM s WHERE a = 1 LIMIT 1") == [(1,)]
+    assert rows("SELECT b FROM s ORDER BY a LIMIT 2 OFFSET 2") == [(30,)]
+    assert rows("SELECT b FROM s ORDER BY a, b LIMIT 1") == [(10,)]
+    assert rows("SELECT 1 FROM t WHERE u = 1 AND EXISTS (SELECT b FROM s LIMIT 1)") == [(1,)]
+
+
+def test_the_first_of_several_rows_is_refused_where_their_order_is_open() -> None:
+    text = """
+    CREATE FUNCTION p(x INT) RETURNS INT AS $$ DECLARE r INT; BEGIN
+        SELECT b INTO r FROM s WHERE a = x {}; RETURN r;
+    END $$ LANGUAGE plpgsql;
+    """
+    for order, outcome in (("", None), ("ORDER BY b DESC", 20)):
+        store, found = filled(PG), program(TABLES + text.format(order), PG)
+        if outcome is None:
+            with pytest.raises(OutsideFragment, match="cuts rows in an open order"):
+                store.call(found, "p", (1,))
+        else:
+            assert store.call(found, "p", (1,)).values == (outcome,)
+        assert store.call(found, "p", (2,)).values == (30,)

@@ -122,6 +122,20 @@ def refuse_open_draws(table: TableData, hits: list[Any]) -> None:
         )
 
 
+# LIMIT and OFFSET
+
+
+def refuse_open_cut(rows: list[tuple[Any, Row]], offset: int | None, limit: int | None) -> None:
+    """``rows`` with what they are ordered by: of different ones in the same place, a cut may keep any."""
+    first = offset or 0
+    for cut in (first, None if limit is None else first + limit):
+        if cut is None or not 0 < cut < len(rows) or rows[cut - 1][0] != rows[cut][0]:
+            continue
+        there = rows[cut][0]
+        if len({repr(row) for key, row in rows if key == there}) > 1:
+            raise outside("a LIMIT or OFFSET that cuts rows in an open order", "order by a key, too")
+
+
 # INSERT of what a query finds
 
 

@@ -6,6 +6,7 @@ Types of variables that nobody declared are found first: each assignment may wid
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from isolde.errors import ExecutionError
@@ -19,7 +20,7 @@ from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.statements import Columns, compile_statement, failure
 from isolde.semantics.concrete.static import BIGINT, BOOLEAN, NULL, TEXT, Code, Sort, Static, row_of, rows_of
 from isolde.tx.dialects import Dialect
-from isolde.tx.expressions import Expression
+from isolde.tx.expressions import Expression, Literal
 from isolde.tx.procedures import (
     Abort,
     Again,
@@ -241,7 +242,7 @@ class ProcedureCompiler:
                     number = Code(f"({count or 'rows[0]'})", self._integer(), solid=True)
                     writer.line(f"v_{step.count} = {self._assign(step.count, number)}")
             case Fetch():
-                columns = self._rows(step.statement, frame, writer)
+                columns = self._rows(_first_only(step), frame, writer)
                 if step.required:
                     writer.open("if not rows:")
                     writer.line(f"raise {self.compiler.namespace.ref(AbortSignal)}('no row')")
@@ -455,6 +456,14 @@ class ProcedureCompiler:
             type_ = self._type_returned(step, place, [code.type for code in codes])
             given = Code(f"(rows[{place}] if len(rows) > {place} else None)", type_)
             writer.line(f"v_{variable} = {self._assign(variable, given)}")
+
+
+def _first_only(step: Fetch) -> Statement:
+    """Only the first row is asked for, so that it is refused where the order of rows leaves open which one that is."""
+    statement = step.statement
+    if step.single or not isinstance(statement, Select) or statement.limit is not None:
+        return statement
+    return replace(statement, limit=Literal(1))
 
 
 def _returned(place: int) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete.compiler import Query, Writer
 from isolde.semantics.concrete.expressions import Binding, Frame
+from isolde.semantics.concrete.order import refuse_open_cut
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.sources import Loops, conjuncts, has_aggregate, parts
 from isolde.semantics.concrete.static import Code, Sort
@@ -69,7 +70,7 @@ def compile_query(
     if stop:
         writer.line("return False")
     else:
-        _finish(select, frame, writer, sort)
+        _finish(select, frame, writer, sort, exists)
         writer.line("return bool(out)" if exists else "return out")
     columns = tuple((output.name, code.type) for output, code in zip(outputs, codes, strict=True))
     call = compiler.function("query_", frame, writer)
@@ -376,13 +377,20 @@ def _emit(select: Select, outputs: list[Output], frame: Frame, writer: Writer, s
     return codes
 
 
-def _finish(select: Select, frame: Frame, writer: Writer, sort: bool) -> None:
+def _finish(select: Select, frame: Frame, writer: Writer, sort: bool, exists: bool) -> None:
     compiler = frame.compiler
+    offset = "offset" if select.offset is not None else "0"
+    limit = "limit" if select.limit is not None else "None"
+    # Whether there is a row is the same whichever are cut off.
+    checked = (offset, limit) != ("0", "None") and not exists
     if sort:
         specs = tuple(
             (place, order.descending, nulls_first(order, compiler)) for place, order in enumerate(select.order_by)
         )
-        writer.line(f"out = {compiler.namespace.ref(ordered)}(out, {specs!r})")
+        bounds = f", {offset}, {limit}" if checked else ""
+        writer.line(f"out = {compiler.namespace.ref(ordered)}(out, {specs!r}{bounds})")
+    elif checked:
+        writer.line(f"{compiler.namespace.ref(refuse_open_cut)}([((), row) for row in out], {offset}, {limit})")
     if select.offset is not None:
         writer.line("out = out[offset or 0:]")
     if select.limit is not None:
@@ -398,11 +406,15 @@ def nulls_first(order: Order, compiler: Compiler) -> bool:
 
 
 def ordered(
-    rows: list[tuple[tuple[Any, ...], tuple[Any, ...]]], specs: tuple[tuple[int, bool, bool], ...]
+    rows: list[tuple[tuple[Any, ...], tuple[Any, ...]]],
+    specs: tuple[tuple[int, bool, bool], ...],
+    offset: int | None = None,
+    limit: int | None = None,
 ) -> list[tuple[Any, ...]]:
     """Sorted by the last key first: sorting is stable."""
     for place, descending, first in reversed(specs):
         rows.sort(key=_sort_key(place, (0, 0) if first is not descending else (2, 0)), reverse=descending)
+    refuse_open_cut(rows, offset, limit)
     return [row for _, row in rows]
 
 
