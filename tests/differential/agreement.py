@@ -186,6 +186,18 @@ def _left_open(why: str, statement: st.Statement, store: Store, tally: Tally) ->
         store.writable(store.catalog.table(statement.table).position).uncertain = True
 
 
+def filled(seed: int, generator: Generator, store: Store, real: Real, tally: Tally) -> bool:
+    """Inserts rows on both sides; whether they agree about them."""
+    text = Text(real.dialect)
+    for _ in range(10):
+        insert = generator.insert()
+        difference = compare(insert, store, real, text, Tally())
+        if difference is not None:
+            tally.differences.append(f"seed {seed}: {text.statement(insert)}\n    {difference}")
+            return False
+    return True
+
+
 def state_difference(store: Store, real: Real) -> str:
     for name, ours in store.state().items():
         theirs, _ = real.execute(f"SELECT * FROM {name}")

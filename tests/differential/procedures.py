@@ -21,7 +21,7 @@ from isolde.tx import statements as st
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Binary
 
-from .agreement import COMPUTING, CONSTRAINTS, Tally, shown, state_difference
+from .agreement import COMPUTING, CONSTRAINTS, Tally, filled, shown, state_difference
 from .databases import Failed, Real
 from .generation import INT, Generator, Scope
 from .rendering import Text
@@ -359,15 +359,8 @@ def run_procedures(seed: int, real: Real, count: int, tally: Tally) -> None:
     generator = Procedures(seed, real.dialect)
     real.reset(generator.schema)
     store = Store(generator.schema, real.dialect)
-    text = Text(real.dialect)
-    for _ in range(10):
-        insert = generator.insert()
-        from .agreement import compare
-
-        difference = compare(insert, store, real, text, Tally())
-        if difference is not None:
-            tally.differences.append(f"seed {seed}: {text.statement(insert)}\n    {difference}")
-            return
+    if not filled(seed, generator, store, real, tally):
+        return
     for _ in range(count):
         program = pr.Program(generator.schema, generator.procedures())
         arguments = (generator.random.randrange(10), generator.random.choice((None, 1, 5)))

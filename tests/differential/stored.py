@@ -11,7 +11,7 @@ from isolde.tx import expressions as ex
 from isolde.tx import sql
 from isolde.tx.dialects import Dialect
 
-from .agreement import COMPUTING, CONSTRAINTS, Tally, compare, shown, state_difference
+from .agreement import COMPUTING, CONSTRAINTS, Tally, filled, shown, state_difference
 from .databases import Failed, Real
 from .generation import BOOL, DEC, INT, TEXT
 from .rendering import Text
@@ -78,12 +78,8 @@ def run_routines(seed: int, real: Real, count: int, tally: Tally) -> None:
     tables = "".join(f"{text.table(table)};\n" for table in generator.schema.tables.values())
     real.reset(generator.schema)
     store = Store(sql.schema(tables, real.dialect), real.dialect)
-    for _ in range(10):
-        insert = generator.insert()
-        difference = compare(insert, store, real, text, Tally())
-        if difference is not None:
-            tally.differences.append(f"seed {seed}: {text.statement(insert)}\n    {difference}")
-            return
+    if not filled(seed, generator, store, real, tally):
+        return
     for _ in range(count):
         routine, called = generator.pair()
         arguments = tuple(argument(generator, kind) for kind in routine.inputs)

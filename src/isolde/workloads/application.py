@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from random import Random
 from typing import Any
@@ -66,3 +66,8 @@ class Application:
     def program(self) -> Program:
         """What the application means, for the engines that reason about it."""
         return program(self.schema, (part.transaction for part in self.parts), self.invariants)
+
+    def variant(self, name: str, meaning: str, source: str, transactions: Mapping[str, Transaction]) -> Application:
+        """The same with some transactions, by their names, replaced by others that do the same job."""
+        parts = tuple(replace(part, transaction=transactions.get(part.name, part.transaction)) for part in self.parts)
+        return replace(self, name=name, meaning=meaning, source=source, parts=parts)

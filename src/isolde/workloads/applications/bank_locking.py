@@ -6,8 +6,6 @@ number first: two that lock each other's accounts would wait for each other.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from isolde.tx.python import Handle, locking, transaction
 from isolde.workloads.applications import APPLICATIONS, bank
 
@@ -55,12 +53,4 @@ _TRANSACTIONS = {
     "withdraw_overdraft": withdraw_overdraft,
 }
 
-APPLICATION = replace(
-    bank.APPLICATION,
-    name=_ENTRY.name,
-    meaning=_ENTRY.meaning,
-    source=_ENTRY.source,
-    parts=tuple(
-        replace(part, transaction=_TRANSACTIONS.get(part.name, part.transaction)) for part in bank.APPLICATION.parts
-    ),
-)
+APPLICATION = bank.APPLICATION.variant(_ENTRY.name, _ENTRY.meaning, _ENTRY.source, _TRANSACTIONS)

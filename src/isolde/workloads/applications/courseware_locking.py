@@ -6,8 +6,6 @@ after that: at read committed each statement sees what was committed before it. 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from isolde.tx.python import Handle, locking, transaction
 from isolde.workloads.applications import APPLICATIONS, courseware
 
@@ -64,13 +62,4 @@ _TRANSACTIONS = {
     "cancel_course": cancel_course,
 }
 
-APPLICATION = replace(
-    courseware.APPLICATION,
-    name=_ENTRY.name,
-    meaning=_ENTRY.meaning,
-    source=_ENTRY.source,
-    parts=tuple(
-        replace(part, transaction=_TRANSACTIONS.get(part.name, part.transaction))
-        for part in courseware.APPLICATION.parts
-    ),
-)
+APPLICATION = courseware.APPLICATION.variant(_ENTRY.name, _ENTRY.meaning, _ENTRY.source, _TRANSACTIONS)

@@ -6,24 +6,14 @@ find the same oldest new order, so that row is locked, too. All else is as in ``
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from isolde.tx.python import locking
-from isolde.workloads.application import Part
-from isolde.workloads.applications import APPLICATIONS, tpcc, tpcc_data
+from isolde.workloads.applications import APPLICATIONS, tpcc
 
 _ENTRY = APPLICATIONS["tpcc-locking"]
 
-APPLICATION = replace(
-    tpcc.APPLICATION,
-    name=_ENTRY.name,
-    meaning=_ENTRY.meaning,
-    source=_ENTRY.source,
-    parts=(
-        Part(locking(tpcc.new_order, "district", "stock"), 45, tpcc_data.new_order),
-        Part(tpcc.payment, 43, tpcc_data.payment),
-        Part(tpcc.order_status, 4, tpcc_data.order_status),
-        Part(locking(tpcc.delivery, "new_order"), 4, tpcc_data.delivery),
-        Part(tpcc.stock_level, 4, tpcc_data.stock_level),
-    ),
-)
+_TRANSACTIONS = {
+    "new_order": locking(tpcc.new_order, "district", "stock"),
+    "delivery": locking(tpcc.delivery, "new_order"),
+}
+
+APPLICATION = tpcc.APPLICATION.variant(_ENTRY.name, _ENTRY.meaning, _ENTRY.source, _TRANSACTIONS)
