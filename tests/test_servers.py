@@ -171,9 +171,17 @@ def test_fifty_sessions_are_served(private: Running) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as somebody else")
 def test_a_server_does_not_run_as_root(private: Running) -> None:
-    owners = {Path(f"/proc/{pid}").stat().st_uid for pid in pids(private)}
+    owners = [owner for pid in pids(private) if (owner := _owner(pid)) is not None]
     assert owners
     assert 0 not in owners
+
+
+def _owner(pid: int) -> int | None:
+    """Whose process it is; None for one that has ended: a server also starts some that live for a moment only."""
+    try:
+        return Path(f"/proc/{pid}").stat().st_uid
+    except FileNotFoundError:
+        return None
 
 
 def test_a_server_tells_its_version(private: Running) -> None:
@@ -185,7 +193,7 @@ def test_a_server_tells_its_version(private: Running) -> None:
 def test_a_stopped_server_leaves_neither_processes_nor_files(servers: Servers, kind: str) -> None:
     server = servers.private(kind)
     before, place = pids(server), server.nodes[0].place
-    assert alive(before) == before
+    assert before[0] in alive(before)
     assert place.directory.exists()
     server.stop()
     assert alive(before) == []
@@ -220,7 +228,7 @@ def test_a_server_dies_with_us_even_if_we_are_killed(
     assert child.stdout is not None
     started = [int(word) for word in child.stdout.readline().split()]
     assert started
-    assert alive(started) == started
+    assert started[0] in alive(started)
     child.send_signal(signal.SIGKILL)
     child.wait()
     child.stdout.close()

@@ -384,14 +384,22 @@ def _launcher(pid: int) -> ThreadPoolExecutor:  # noqa: ARG001
 def _descendants(pid: int) -> list[int]:
     """All processes below one, by what the kernel lists: some servers put each child into a group of its own."""
     found = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+    for task in _listed(Path(f"/proc/{pid}/task")):
         try:
-            children = [int(word) for word in task.read_text().split()]
+            children = [int(word) for word in (task / "children").read_text().split()]
         except OSError:
             continue
         for child in children:
             found += [child, *_descendants(child)]
     return found
+
+
+def _listed(directory: Path) -> list[Path]:
+    """What is in a directory of the kernel's; nothing if its process ended while we looked."""
+    try:
+        return list(directory.iterdir())
+    except OSError:
+        return []
 
 
 def _state(pid: int) -> str:
