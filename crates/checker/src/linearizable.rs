@@ -4,7 +4,8 @@ use isolde_history::{NO_TIME, Status};
 use rustc_hash::FxHashSet;
 
 use crate::acyclic::{Explanation, Rule, Space};
-use crate::analysis::{Analysis, Decision, Method, Open, REPORTED_MAX, Violation};
+use crate::analysis::Analysis;
+use crate::decision::{Decision, Method, Open, REPORTED_MAX, Violation};
 use crate::dependencies::{Edge, Graph};
 use crate::linear::{self, Conflict};
 use crate::linear_calls::{ALWAYS, Object};

@@ -6,9 +6,10 @@ use isolde_history::Status;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::acyclic::{Explanation, Rule, Space};
-use crate::analysis::{Analysis, CycleEdge, Decision, Method, Open, REPORTED_MAX, Violation, rw};
+use crate::analysis::{Analysis, rw};
 use crate::attribution::{Attribution, INITIAL, NONE};
 use crate::chains::Chains;
+use crate::decision::{CycleEdge, Decision, Method, Open, REPORTED_MAX, Violation};
 use crate::dependencies::{Counts, Edge, Graph, Succession};
 use crate::evidence::{Evidence, Relation, between};
 use crate::outcome::Role;

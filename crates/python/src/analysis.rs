@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use isolde_checker::acyclic::{Explanation, Rule};
-use isolde_checker::analysis::{
-    self as core, Assumption, CycleEdge, Decision, Method, Open, Options, Proof, Question, Violation,
-};
+use isolde_checker::analysis as core;
 use isolde_checker::attribution::{INITIAL, NONE, ReadFault};
+use isolde_checker::decision::{Assumption, CycleEdge, Decision, Method, Open, Options, Proof, Question, Violation};
 use isolde_checker::evidence::Relation;
 use isolde_checker::linear::Conflict;
 use isolde_checker::saturation::Visibility;

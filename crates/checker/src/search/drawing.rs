@@ -5,7 +5,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::cases::Tree;
 use super::csp::{Alternative, Choice, Csp, Guarded};
 use super::select::Selectors;
-use crate::analysis::{Analysis, Assumption, Case, CycleEdge, Proof};
+use crate::analysis::Analysis;
+use crate::decision::{Assumption, Case, CycleEdge, Proof};
 
 /// What a case comes to: the edges of its cycle, and the picks that they use.
 pub type Closed = (Vec<CycleEdge>, FxHashSet<Alternative>);

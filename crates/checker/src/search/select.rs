@@ -9,8 +9,9 @@ use isolde_history::{NO_KEY, Op, Status, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::meant::Entry;
-use crate::analysis::{Analysis, Violation};
+use crate::analysis::Analysis;
 use crate::attribution::{Attribution, Fault, INITIAL, NONE, ReadFault};
+use crate::decision::Violation;
 use crate::outcome::Role;
 
 /// A read and the versions that it may have seen.
