@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -116,6 +117,20 @@ def test_every_statement_is_recorded_with_its_rows(tmp_path: Path) -> None:
     assert all(content["start"] <= content["end"] for content in contents if "start" in content)
     # The private names of the tables stay in the database.
     assert not any("isolde_" in content["sql"] for content in contents)
+
+
+def test_the_mix_is_adjustable_and_recorded(tmp_path: Path) -> None:
+    weights = {"balance": 0, "deposit": 1, "withdraw": 0, "transfer": 2.5, "withdraw_overdraft": 0}
+    mix = [word for name, weight in weights.items() for word in ("--mix", f"{name}={weight}")]
+    directory = str(tmp_path / "run")
+    result = isolde("run", "--workload", "bank", "--transactions", "80", *mix, "--json", "-o", directory)
+    assert result.status == 0, result.errors
+    assert json.loads(result.output)["run"]["mix"] == weights
+    history = decode(read(directory))
+    assert history.meta["mix"] == weights
+    ran = Counter(transaction.extra.get("name") for transaction in history.transactions)
+    assert set(ran) - {None} <= {"load", "deposit", "transfer"}
+    assert ran["transfer"] > ran["deposit"] > 0
 
 
 def test_a_statement_that_failed_is_recorded_with_its_error(server: Callable[[str], Running], tmp_path: Path) -> None:
@@ -232,7 +247,7 @@ def test_a_wrong_file_is_told_in_one_line(tmp_path: Path, text: str, words: str)
         (("--workload", "bank", "--check", "ser"), "judged by its invariants"),
         (("--workload", "bank", "--keys", "7"), "--keys is for workloads of keys; bank has tables, and --scale"),
         (("--workload", "none.py"), "none.py: there is no such file"),
-        (("--workload", "mini", "--scale", "accounts=3"), "--scale and --level are for applications"),
+        (("--workload", "mini", "--scale", "accounts=3"), "--scale, --mix and --level are for applications"),
     ],
 )
 def test_what_cannot_be_run_is_said_in_one_line(arguments: tuple[str, ...], words: str) -> None:

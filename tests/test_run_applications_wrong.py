@@ -186,6 +186,9 @@ def test_who_waits_at_the_gate_is_freed_when_the_look_fails() -> None:
     assert not waiting.is_alive()
 
 
+COURSEWARE = ("enroll", "leave", "register", "deregister", "add_course", "cancel_course")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -193,7 +196,15 @@ def test_who_waits_at_the_gate_is_freed_when_the_look_fails() -> None:
         (("--scale", "students=0"), "--scale students=0 is no size of courseware"),
         (("--scale", "students=" + "9" * 5000), "is no size of courseware"),
         (("--scale", "students=2", "--scale", "students=3"), "students is given twice"),
-        (("--level", "enroll=deferred", "--level", "enroll=immediate"), "enroll is given a level twice"),
+        (("--level", "enroll=deferred", "--level", "enroll=immediate"), "enroll is given twice"),
+        (("--mix", "enrol=3"), "--mix enrol=3: write TRANSACTION=WEIGHT; courseware has enroll=40, leave=15,"),
+        (("--mix", "enroll=-1"), "--mix enroll=-1: write TRANSACTION=WEIGHT"),
+        (("--mix", "enroll=many"), "--mix enroll=many: write TRANSACTION=WEIGHT"),
+        (("--mix", "enroll=1", "--mix", "enroll=2"), "--mix enroll=2: enroll is given twice"),
+        (
+            tuple(word for name in COURSEWARE for word in ("--mix", f"{name}=0")),
+            "--mix leaves no transaction of courseware: all weights are 0",
+        ),
         (("--level", "enroll=snapshot"), "snapshot"),
         (("-o", "/dev/null/run"), "/dev/null"),
     ],

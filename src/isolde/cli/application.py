@@ -6,7 +6,7 @@ import json
 import re
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +33,7 @@ def run_application(
     *,
     directory: Path,
     sizes: Sequence[str],
+    mix: Sequence[str],
     levels: Sequence[str],
     sessions: int,
     transactions: int | None,
@@ -49,6 +50,7 @@ def run_application(
         raise UsageError(
             f"{target.adapter.name} speaks no SQL that Isolde can write, so it cannot run {application.name}"
         )
+    application = _mixed(application, mix)
     database, scale = target.database, _scale(application, sizes)
     offers = _offers(target, application, levels)
     refuse_arguments(application, scale, seed)
@@ -62,6 +64,7 @@ def run_application(
         "dialect": dialect.value,
         "schema": list(render_schema(application.schema, dialect)),
         "scale": dict(scale),
+        "mix": application.mix,
         "levels": {name: offer.called for name, offer in offers.items()},
         "sessions": sessions,
         "seed": seed,
@@ -179,18 +182,27 @@ def _drop(installation: Installation) -> str:
 
 
 def _scale(application: Application, sizes: Iterable[str]) -> Scale:
-    scale = dict(application.scale)
-    given = set()
-    for text in sizes:
-        name, _, number = text.partition("=")
-        if name not in scale or not re.fullmatch(r"0*[1-9][0-9]{0,11}", number, re.ASCII):
-            known = ", ".join(f"{key}={size}" for key, size in application.scale.items()) or "none"
+    known = ", ".join(f"{key}={size}" for key, size in application.scale.items()) or "none"
+    given = {}
+    for name, number, text in _by_name("--scale", sizes):
+        if name not in application.scale or not re.fullmatch(r"0*[1-9][0-9]{0,11}", number, re.ASCII):
             raise UsageError(f"--scale {text} is no size of {application.name}; it has {known}")
-        if name in given:
-            raise UsageError(f"--scale {text}: {name} is given twice")
-        given.add(name)
-        scale[name] = int(number)
-    return scale
+        given[name] = int(number)
+    return {**application.scale, **given}
+
+
+def _mixed(application: Application, mix: Iterable[str]) -> Application:
+    """The application with the weights that --mix gives."""
+    known = ", ".join(f"{name}={weight:g}" for name, weight in application.mix.items())
+    given = {}
+    for name, weight, text in _by_name("--mix", mix):
+        if name not in application.mix or not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,12})?", weight, re.ASCII):
+            raise UsageError(f"--mix {text}: write TRANSACTION=WEIGHT; {application.name} has {known}")
+        given[name] = float(weight)
+    mixed = application.mixed(given)
+    if not any(mixed.mix.values()):
+        raise UsageError(f"--mix leaves no transaction of {application.name}: all weights are 0")
+    return mixed
 
 
 def _offers(target: Target, application: Application, levels: Iterable[str]) -> dict[str, Offer]:
@@ -198,15 +210,21 @@ def _offers(target: Target, application: Application, levels: Iterable[str]) -> 
     database = target.database
     general = offer_named(database, target.isolation) if target.isolation else database.offers()[-1]
     offers = {part.name: general for part in application.parts}
-    given = set()
-    for text in levels:
-        name, equals, level = text.partition("=")
-        if not equals or name not in offers:
+    for name, level, text in _by_name("--level", levels):
+        if not level or name not in offers:
             raise UsageError(
                 f"--level {text}: write TRANSACTION=LEVEL, where TRANSACTION is one of {', '.join(offers)}"
             )
-        if name in given:
-            raise UsageError(f"--level {text}: {name} is given a level twice")
-        given.add(name)
         offers[name] = offer_named(database, level)
     return offers
+
+
+def _by_name(option: str, texts: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """What NAME=SOMETHING says, with the text itself; each name may come once."""
+    given = set()
+    for text in texts:
+        name, _, rest = text.partition("=")
+        if name in given:
+            raise UsageError(f"{option} {text}: {name} is given twice")
+        given.add(name)
+        yield name, rest, text

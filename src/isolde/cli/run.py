@@ -102,6 +102,12 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
 )
 @click.option("--scale", "sizes", multiple=True, metavar="NAME=N", help="A size of an application. [default: its own]")
 @click.option(
+    "--mix",
+    multiple=True,
+    metavar="TRANSACTION=WEIGHT",
+    help="How often one kind of its transactions comes; 0: never. [default: its own]",
+)
+@click.option(
     "--level",
     "by_kind",
     multiple=True,
@@ -228,6 +234,7 @@ def _run(
     until_violation: bool,
     as_matrix: bool,
     sizes: tuple[str, ...],
+    mix: tuple[str, ...],
     by_kind: tuple[str, ...],
     keys: int,
     operations: int | None,
@@ -254,6 +261,7 @@ def _run(
             application,
             directory=Path(output) if output else _new_directory(adapter, application.name),
             sizes=sizes,
+            mix=mix,
             levels=by_kind,
             sessions=sessions,
             transactions=transactions,
@@ -264,9 +272,11 @@ def _run(
             keep=keep,
             as_json=as_json,
         )
-    if sizes or by_kind:
+    if sizes or mix or by_kind:
         known = ", ".join(APPLICATIONS)
-        raise UsageError(f"--scale and --level are for applications ({known}, or a file of yours); {workload} is none")
+        raise UsageError(
+            f"--scale, --mix and --level are for applications ({known}, or a file of yours); {workload} is none"
+        )
     row = workload_named(workload)
     _refuse_what_it_cannot(adapter, row, deletes)
     offer = offer_named(database, target.isolation) if target.isolation else database.offers()[-1]

@@ -57,6 +57,7 @@ def render_application(facts: ApplicationFacts, paint: Paint = lambda text, _: t
     lines = [
         f"{facts.database} runs {application.name}{_levels(facts.offers)}",
         f"  sizes      {', '.join(f'{name} {size:,}' for name, size in facts.scale.items()) or 'none'}",
+        f"  mix        {', '.join(f'{name} {weight:g}' for name, weight in application.mix.items())}",
         f"  ran        {facts.outcome.seconds:.1f} s, {facts.sessions} sessions, seed {facts.seed}, {rate:,.0f} transactions a"
         f" second: {tally.committed:,} committed, {tally.aborted:,} aborted, {tally.unknown:,} unknown",
         f"  history    {facts.history}",
@@ -83,6 +84,7 @@ def application_document(facts: ApplicationFacts) -> dict[str, Any]:
             "database": facts.database,
             "workload": facts.application.name,
             "scale": dict(facts.scale),
+            "mix": facts.application.mix,
             "levels": {name: offer.called for name, offer in facts.offers.items()},
             "sessions": facts.sessions,
             "seed": facts.seed,

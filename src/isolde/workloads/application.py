@@ -71,3 +71,13 @@ class Application:
         """The same with some transactions, by their names, replaced by others that do the same job."""
         parts = tuple(replace(part, transaction=transactions.get(part.name, part.transaction)) for part in self.parts)
         return replace(self, name=name, meaning=meaning, source=source, parts=parts)
+
+    @property
+    def mix(self) -> dict[str, float]:
+        """How often each transaction comes, against the others."""
+        return {part.name: part.weight for part in self.parts}
+
+    def mixed(self, weights: Mapping[str, float]) -> Application:
+        """The same with other weights for some transactions, by their names; one of weight 0 never comes."""
+        parts = tuple(replace(part, weight=weights.get(part.name, part.weight)) for part in self.parts)
+        return replace(self, parts=parts)
