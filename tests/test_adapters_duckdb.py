@@ -5,13 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from isolde.databases import Kind, Table, open_database
-from isolde.databases.conformance import Subject
+from isolde.databases.conformance import Subject, increments
 from isolde.databases.duckdb import DuckdbConnection
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed
 
@@ -117,22 +116,7 @@ def test_changes_that_return_rows_return_them(subject: Subject) -> None:
 
 def test_twenty_sessions_lose_no_increment(subject: Subject) -> None:
     with subject.table() as table:
-
-        def session(_: int) -> int:
-            done = 0
-            with subject.connection(table) as connection:
-                for _ in range(10):
-                    try:
-                        connection.begin(subject.strongest)
-                        connection.write(0, int(connection.read(0)) + 1)
-                        connection.commit()
-                        done += 1
-                    except Aborted:
-                        connection.rollback()
-            return done
-
-        with ThreadPoolExecutor(20) as threads:
-            committed = sum(threads.map(session, range(20)))
+        committed = increments(subject, table, subject.strongest, sessions=20, each=10)
         with subject.connection(table) as connection:
             assert subject.read(connection, 0) == [committed]
 

@@ -1,4 +1,4 @@
-"""etcd and Redis: what the contract does not say of them, on real servers that are killed, paused and put off."""
+"""etcd and Redis: what the contract does not say of either, on real servers that are killed, paused and put off."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from isolde.databases import Connection, Kind, Offer, Table, adapter_named, offer_named, open_database
-from isolde.databases.conformance import Subject
-from isolde.databases.etcd import EtcdConnection
-from isolde.databases.resp import Refusal, Wire
+from isolde.databases import Connection, Kind, Offer, Table, offer_named, open_database
+from isolde.databases.conformance import Subject, increments
 from isolde.databases.servers import Server, start
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed, UsageError
 
@@ -23,18 +21,6 @@ STORES = ("etcd", "redis")
 @pytest.fixture(params=STORES, scope="module")
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     with start(request.param) as server:
-        yield server.nodes[0]
-
-
-@pytest.fixture(scope="module")
-def redis() -> Iterator[Server]:
-    with start("redis") as server:
-        yield server.nodes[0]
-
-
-@pytest.fixture(scope="module")
-def etcd() -> Iterator[Server]:
-    with start("etcd") as server:
         yield server.nodes[0]
 
 
@@ -85,12 +71,6 @@ def test_a_server_of_something_else_is_not_taken_for_one(scheme: str) -> None:
         with pytest.raises(DatabaseUnavailable, match="answers"):
             open_database(f"{scheme}://127.0.0.1:{listener.getsockname()[1]}")
         thread.join()
-
-
-def test_a_server_without_tls_is_told_in_one_line(redis: Server) -> None:
-    with pytest.raises(DatabaseUnavailable) as caught:
-        open_database(redis.url.replace("redis://", "rediss://"))
-    assert len(str(caught.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize("kind", ["redis", "valkey"])
@@ -290,22 +270,7 @@ def test_a_server_killed_inside_a_transaction_loses_the_connection_and_no_commit
 def test_twenty_sessions_lose_no_increment(server: Server) -> None:
     subject = subject_of(server)
     with subject.table() as table:
-
-        def session(_: int) -> int:
-            done = 0
-            with subject.connection(table) as connection:
-                for _ in range(10):
-                    try:
-                        connection.begin(subject.strongest)
-                        connection.write(0, int(connection.read(0)) + 1)
-                        connection.commit()
-                        done += 1
-                    except Aborted:
-                        connection.rollback()
-            return done
-
-        with ThreadPoolExecutor(20) as threads:
-            committed = sum(threads.map(session, range(20)))
+        committed = increments(subject, table, subject.strongest, sessions=20, each=10)
         with subject.connection(table) as connection:
             assert subject.read(connection, 0) == [committed]
 
@@ -384,135 +349,3 @@ def test_a_transaction_in_which_an_operation_failed_is_not_committed(server: Ser
             connection.commit()
         connection.rollback()
         assert subject.read(connection, 0, 1) == [0, 0]
-
-
-def test_values_that_are_no_numbers_go_into_the_history_as_they_are(redis: Server) -> None:
-    subject = subject_of(redis)
-    wire = Wire("127.0.0.1", redis.place.port, tls=False)
-    with subject.table() as table, subject.connection(table) as connection:
-        wire.ask(
-            ("SET", f"{table.name}:0", 'a"\xff\x00'), ("SET", f"{table.name}:1", "-5"), ("SET", f"{table.name}:2", "")
-        )
-        assert subject.read(connection, 0, 1, 2) == ['a"\xff\x00', "-5", ""]
-    with subject.table(Kind.LISTS) as table, subject.connection(table) as connection:
-        wire.ask(("RPUSH", f"{table.name}:0", "1", "x,y"))
-        assert subject.read(connection, 0) == [[1, "x,y"]]
-    wire.close()
-
-
-def test_half_a_transaction_is_neither_committed_nor_aborted(redis: Server) -> None:
-    subject = subject_of(redis)
-    wire = Wire("127.0.0.1", redis.place.port, tls=False)
-    with subject.table(Kind.LISTS) as table, subject.connection(table) as connection:
-        wire.ask(("SET", f"{table.name}:1", "no list"))
-        connection.begin(subject.strongest)
-        connection.append(0, 7)
-        connection.append(1, 7)
-        with pytest.raises(ConnectionLost, match=r"1 of 2 commands; 'RPUSH .*' failed: WRONGTYPE") as caught:
-            connection.commit()
-        assert caught.value.maybe_applied
-        with subject.connection(table) as other:
-            assert subject.read(other, 0) == [[7]]
-            other.begin(subject.strongest)
-            other.append(1, 8)
-            with pytest.raises(StatementFailed, match="WRONGTYPE"):
-                other.commit()
-            other.rollback()
-    wire.close()
-
-
-def test_a_transaction_that_cannot_be_queued_changes_nothing(redis: Server) -> None:
-    subject = subject_of(redis)
-    wire = Wire("127.0.0.1", redis.place.port, tls=False)
-    with subject.table() as table, subject.connection(table) as connection:
-        (used,) = wire.ask(("CONFIG", "SET", "maxmemory", "1"))
-        assert used == b"OK"
-        try:
-            connection.begin(subject.strongest)
-            connection.delete(1)
-            connection.write(0, 3)
-            with pytest.raises(Aborted, match="OOM"):
-                connection.commit()
-            connection.rollback()
-        finally:
-            wire.ask(("CONFIG", "SET", "maxmemory", "0"))
-        assert subject.read(connection, 0, 1) == [0, 0]
-    wire.close()
-
-
-def test_a_password_is_asked_for_and_never_shown(redis: Server) -> None:
-    wire = Wire("127.0.0.1", redis.place.port, tls=False)
-    wire.ask(("CONFIG", "SET", "requirepass", "se cret"))
-    try:
-        with pytest.raises(DatabaseUnavailable, match="NOAUTH"):
-            open_database(redis.url)
-        for account in ("", "default"):
-            _, database = open_database(f"redis://{account}:se%20cret@127.0.0.1:{redis.place.port}/3")
-            assert database.version()
-        with pytest.raises(DatabaseUnavailable, match="WRONGPASS") as caught:
-            open_database(f"redis://default:other@127.0.0.1:{redis.place.port}")
-        assert "other" not in str(caught.value)
-    finally:
-        wire.ask(("CONFIG", "SET", "requirepass", ""))
-        wire.close()
-
-
-def test_answers_of_the_protocol_are_read_whole(redis: Server) -> None:
-    wire = Wire("127.0.0.1", redis.place.port, tls=False)
-    long = b"\r\n" * 100_000
-    replies = wire.ask(
-        ("SET", "isolde_long", long), ("GET", "isolde_long"), ("DEL", "isolde_long"), ("NOPE",), ("GET", "x")
-    )
-    assert replies[:3] == [b"OK", long, 1]
-    assert isinstance(replies[3], Refusal)
-    assert replies[4] is None
-    wire.close()
-    with pytest.raises(ConnectionLost, match="closed"):
-        wire.ask(("PING",))
-
-
-def test_a_revision_that_was_compacted_aborts(etcd: Server) -> None:
-    subject = subject_of(etcd)
-    with subject.table() as table, subject.connection(table) as one, subject.connection(table) as two:
-        one.begin(subject.strongest)
-        one.read(0)
-        subject.transact(two, lambda c: c.write(0, 1))
-        subject.transact(two, lambda c: c.write(0, 2))
-        assert isinstance(two, EtcdConnection)
-        two.begin(subject.strongest)
-        two.read(0)
-        two._gateway.ask("/v3/kv/compaction", {"revision": two._revision})
-        with pytest.raises(Aborted, match="compacted"):
-            one.read(1)
-
-
-def test_a_member_that_is_down_is_passed_over(etcd: Server) -> None:
-    adapter = adapter_named("etcd")
-    subject = Subject(adapter, adapter.open(f"etcd://127.0.0.1:1,127.0.0.1:{etcd.place.port}"))
-    with subject.table() as table:
-        for _ in range(4):
-            with subject.connection(table) as connection:
-                assert subject.read(connection, 0) == [0]
-
-
-def test_etcd_with_users_wants_a_password(etcd: Server) -> None:
-    subject = subject_of(etcd)
-    table = Table("isolde_users", Kind.REGISTERS, 1)
-    subject.database.create(table)
-    connection = subject.database.connect(table)
-    assert isinstance(connection, EtcdConnection)
-    ask = connection._gateway.ask
-    ask("/v3/auth/user/add", {"name": "root", "password": "p@ss"})
-    ask("/v3/auth/user/grant", {"user": "root", "role": "root"})
-    ask("/v3/auth/enable", {})
-    named = Subject(*open_database(f"etcd://root:p%40ss@127.0.0.1:{etcd.place.port}"))
-    with named.connection(table) as allowed:
-        assert named.read(allowed, 0) == [0]
-        connection.begin(subject.strongest)
-        with pytest.raises(StatementFailed, match="user name is empty"):
-            connection.read(0)
-        assert isinstance(allowed, EtcdConnection)
-        allowed._gateway.ask("/v3/auth/disable", {})
-    with pytest.raises(DatabaseUnavailable, match="authentication"):
-        open_database(f"etcd://root:wrong@127.0.0.1:{etcd.place.port}")
-    subject.database.drop(table)

@@ -22,7 +22,7 @@ from isolde.history import Sql, Status
 from isolde.semantics.concrete import Store
 from isolde.tx.dialects import Dialect
 from isolde.tx.sql import schema, statement
-from running import ISOLDE
+from running import ISOLDE, Ran, ran
 from running import isolde as program
 
 # Few rows, so that transactions meet; enough time for a loaded machine. A run ends with the first broken invariant.
@@ -45,20 +45,22 @@ def isolde(*arguments: str) -> Result:
     return Result(*program(*arguments))
 
 
+def holds(result: Ran) -> None:
+    """Something was done, and all that must hold was looked at and held."""
+    assert result.status == 0, result.out + result.error
+    assert result.document["quiet_points"] >= 1
+    assert result.run["committed"] > 0
+
+
 @pytest.mark.parametrize("application", list(SMALL))
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
 def test_read_committed_breaks_what_must_hold(
     kind: str, application: str, server: Callable[[str], Running], tmp_path: Path
 ) -> None:
-    result = isolde(
-        "run",
-        server(kind).url,
-        *("--workload", application, "--isolation", "read-committed", "--until-violation"),
-        *(*SMALL[application], "--time", SECONDS_TO_BREAK, "-o", str(tmp_path / "run"), "--json"),
-    )
-    assert result.status == 1, result.output + result.errors
-    document = json.loads(result.output)
-    broken = [invariant for invariant in document["invariants"] if invariant["broken"]]
+    level = ("--isolation", "read-committed", "--until-violation", "--time", SECONDS_TO_BREAK)
+    result = ran(tmp_path / "run", server(kind).url, "--workload", application, *level, *SMALL[application])
+    assert result.status == 1, result.out + result.error
+    broken = [invariant for invariant in result.document["invariants"] if invariant["broken"]]
     assert broken
     assert all(entry["rows"] for invariant in broken for entry in invariant["broken"])
 
@@ -68,16 +70,8 @@ def test_read_committed_breaks_what_must_hold(
 def test_serializable_keeps_what_must_hold(
     kind: str, application: str, server: Callable[[str], Running], tmp_path: Path
 ) -> None:
-    result = isolde(
-        "run",
-        server(kind).url,
-        *("--workload", application, "--isolation", "serializable", *SMALL[application]),
-        *("--time", SECONDS_TO_HOLD, "-o", str(tmp_path / "run"), "--json"),
-    )
-    assert result.status == 0, result.output + result.errors
-    document = json.loads(result.output)
-    assert document["quiet_points"] >= 1
-    assert document["run"]["committed"] > 0
+    level = ("--isolation", "serializable", "--time", SECONDS_TO_HOLD)
+    holds(ran(tmp_path / "run", server(kind).url, "--workload", application, *level, *SMALL[application]))
 
 
 @pytest.mark.parametrize(
@@ -86,16 +80,8 @@ def test_serializable_keeps_what_must_hold(
 def test_locks_keep_at_read_committed_what_breaks_without_them(
     application: str, sizes: tuple[str, ...], server: Callable[[str], Running], tmp_path: Path
 ) -> None:
-    result = isolde(
-        "run",
-        server("postgresql").url,
-        *("--workload", f"{application}-locking", "--isolation", "read-committed", *sizes),
-        *("--time", "5", "-o", str(tmp_path / "run"), "--json"),
-    )
-    assert result.status == 0, result.output + result.errors
-    document = json.loads(result.output)
-    assert document["quiet_points"] >= 1
-    assert document["run"]["committed"] > 0
+    level = ("--isolation", "read-committed", "--time", "5")
+    holds(ran(tmp_path / "run", server("postgresql").url, "--workload", f"{application}-locking", *level, *sizes))
 
 
 def test_every_statement_is_recorded_with_its_rows(tmp_path: Path) -> None:
@@ -187,14 +173,14 @@ def test_ctrl_c_while_the_rows_are_made_leaves_no_table(tmp_path: Path, seconds:
 
 
 def test_levels_are_set_by_kind_of_transaction(tmp_path: Path) -> None:
-    common = ("run", "--workload", "courseware", "--transactions", "50", "--json", *SMALL["courseware"])
-    result = isolde(*common, "--isolation", "deferred", "--level", "enroll=immediate", "-o", str(tmp_path / "one"))
-    levels = json.loads(result.output)["run"]["levels"]
+    common = ("--workload", "courseware", "--transactions", "50", *SMALL["courseware"])
+    result = ran(tmp_path / "one", *common, "--isolation", "deferred", "--level", "enroll=immediate")
+    levels = result.run["levels"]
     assert levels["enroll"] == "BEGIN IMMEDIATE"
     assert set(levels.values()) == {"BEGIN IMMEDIATE", "BEGIN DEFERRED"}
-    wrong = isolde(*common, "--level", "enrol=immediate", "-o", str(tmp_path / "two"))
+    wrong = ran(tmp_path / "two", *common, "--level", "enrol=immediate")
     assert wrong.status == 2
-    assert "--level enrol=immediate: write TRANSACTION=LEVEL, where TRANSACTION is one of" in wrong.errors
+    assert "--level enrol=immediate: write TRANSACTION=LEVEL, where TRANSACTION is one of" in wrong.error
 
 
 def own_application(tmp_path: Path) -> Path:

@@ -150,23 +150,27 @@ def test_weak_levels_try_whom_an_open_read_saw() -> None:
         assert check(encode(history), [level]).findings[0].verdict is Verdict.SATISFIED
 
 
-def test_thousands_of_open_reads_are_decided_at_read_atomic() -> None:
+def generated(
+    workload: str, level: str, *, sessions: int, transactions: int, keys: int, unknown_rate: float = 0.0
+) -> History:
     columns = generate(
-        sessions=10,
-        transactions=2_000,
-        keys=100,
+        sessions=sessions,
+        transactions=transactions,
+        keys=keys,
         operations=6,
         distribution="uniform",
-        workload="general",
-        level="causal",
+        workload=workload,
+        level=level,
         abort_rate=0.0,
-        unknown_rate=0.01,
+        unknown_rate=unknown_rate,
         inject=[],
-        blind_writes=None,
-        versions=0.0,
         seed=5,
     )
-    history = decode(columns)
+    return decode(columns)
+
+
+def test_thousands_of_open_reads_are_decided_at_read_atomic() -> None:
+    history = generated("general", "causal", sessions=10, transactions=2_000, keys=100, unknown_rate=0.01)
 
     def repeated(op: Operation) -> Operation:
         return replace(op, value=op.value % 50) if isinstance(op, Read | Write) and isinstance(op.value, int) else op
@@ -201,22 +205,7 @@ def test_shared_elements_are_told_apart() -> None:
 
 
 def test_without_a_budget_a_hard_history_is_undecided_and_says_how_much_is_open() -> None:
-    columns = generate(
-        sessions=8,
-        transactions=400,
-        keys=40,
-        operations=6,
-        distribution="uniform",
-        workload="heavy-write",
-        level="serializable",
-        abort_rate=0.0,
-        unknown_rate=0.0,
-        inject=[],
-        blind_writes=None,
-        versions=0.0,
-        seed=5,
-    )
-    history = decode(columns)
+    history = generated("heavy-write", "serializable", sessions=8, transactions=400, keys=40)
     # Neither times nor the order of the file help: the sessions come one after the other, the last first.
     transactions = sorted(history.transactions, key=lambda t: -int(t.session))
     bare = tuple(type(t)(t.id, t.session, t.ops, t.status) for t in transactions)

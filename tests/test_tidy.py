@@ -37,10 +37,21 @@ def test_only_the_command_line_prints() -> None:
     assert outside == []
 
 
-def test_no_source_file_is_longer_than_600_lines() -> None:
-    sources = [*python_files(), *(ROOT / "crates").rglob("*.rs")]
-    long = {str(f.relative_to(ROOT)): n for f in sources if (n := len(f.read_text("utf-8").splitlines())) > 600}
-    assert long == {}
+# Past this a file is two ideas. Those that are still to be parted are named, so that no other joins them.
+LINES_MAX = 500
+STILL_LONGER = {
+    "crates/checker/src/analysis.rs",
+    "crates/checker/src/attribution.rs",
+    "crates/checker/src/saturation.rs",
+    "crates/history/src/line/mod.rs",
+}
+
+
+def test_no_source_file_is_longer_than_500_lines() -> None:
+    python = (file for folder in ("src", "tests", "benchmarks") for file in (ROOT / folder).rglob("*.py"))
+    sources = [*python, *(ROOT / "crates").rglob("*.rs")]
+    long = {str(f.relative_to(ROOT)) for f in sources if len(f.read_text("utf-8").splitlines()) > LINES_MAX}
+    assert long == STILL_LONGER
 
 
 def test_the_readme_example_is_a_write_skew() -> None:

@@ -14,7 +14,8 @@ from isolde.tx import statements as st
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Binary, Function
 
-from .generation import BOOL, COMPARE, DEC, FLOAT, INT, KINDS, TEXT, TIME, Generator, Scope
+from .generation import Generator
+from .generation_expressions import BOOL, COMPARE, DEC, FLOAT, INT, KINDS, TEXT, TIME, Scope
 
 TIMES = (
     "2024-01-31 10:20:30", "2024-02-29 00:00:00", "2024-02-29", "1999-12-31 23:59:59", "2024-01-31 10:20:30.5",

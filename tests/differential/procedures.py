@@ -23,7 +23,8 @@ from isolde.tx.expressions import Binary
 
 from .agreement import COMPUTING, CONSTRAINTS, Tally, filled, shown, state_difference
 from .databases import Failed, Real
-from .generation import INT, Generator, Scope
+from .generation import Generator
+from .generation_expressions import INT, Scope
 from .rendering import Text
 
 VARIABLES = ("v1", "v2", "v3", "p1", "p2")

@@ -10,7 +10,7 @@ from isolde.tx import statements as st
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Binary
 
-from .generation import BOOL, DEC, INT, KINDS, TEXT, Scope
+from .generation_expressions import BOOL, DEC, INT, KINDS, TEXT, Scope
 from .procedures import Procedures
 from .rendering import Text
 

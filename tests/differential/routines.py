@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from .generation import BOOL, DEC, INT, TEXT
+from .generation_expressions import BOOL, DEC, INT, TEXT
 from .routine_steps import POOL, Around, Lines, Routine, Steps, Variable
 
 

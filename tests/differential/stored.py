@@ -13,7 +13,7 @@ from isolde.tx.dialects import Dialect
 
 from .agreement import COMPUTING, CONSTRAINTS, Tally, filled, shown, state_difference
 from .databases import Failed, Real
-from .generation import BOOL, DEC, INT, TEXT
+from .generation_expressions import BOOL, DEC, INT, TEXT
 from .rendering import Text
 from .routine_steps import Routine
 from .routines import Routines

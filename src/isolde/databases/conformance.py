@@ -251,7 +251,7 @@ def commits_count(subject: Subject) -> None:
     offers = [offer for offer in subject.database.offers() if _forbids_lost_updates(offer.claims)]
     for offer in offers:
         with subject.table() as table:
-            committed = _increments(subject, table, offer, sessions=4, each=15)
+            committed = increments(subject, table, offer, sessions=4, each=15)
             with subject.connection(table) as connection:
                 (total,) = subject.read(connection, 0)
         _equal(total, committed, f"increments at {offer.name} against commits")
@@ -261,7 +261,8 @@ def _forbids_lost_updates(level: Level) -> bool:
     return implies(level, Level.SNAPSHOT_ISOLATION) or implies(level, Level.REPEATABLE_READ)
 
 
-def _increments(subject: Subject, table: Table, offer: Offer, *, sessions: int, each: int) -> int:
+def increments(subject: Subject, table: Table, offer: Offer, *, sessions: int, each: int) -> int:
+    """How many increments of key 0 were committed, of those that sessions tried at once."""
     counts = [0] * sessions
     failures: list[BaseException] = []
 

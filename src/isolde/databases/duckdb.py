@@ -8,11 +8,12 @@ statement the transaction is dead, and yet COMMIT says that all is well: the ada
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from importlib import import_module
 from typing import Any
 
-from isolde.databases.contract import Ability, Adapter, Database, Feature, Kind, Offer, Rows, Table
-from isolde.databases.keyvalue import Dialect, KeyValueConnection, first_rows, statements
+from isolde.databases.contract import Adapter, Database, Offer, Rows, Table
+from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, first_rows, statements
 from isolde.databases.urls import path_of
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed
 from isolde.levels import Level
@@ -49,8 +50,7 @@ def _one_line(error: Exception) -> str:
 
 class DuckdbConnection(KeyValueConnection):
     def __init__(self, cursor: Any, table: Table) -> None:
-        self._texts = statements(table, _DIALECT)
-        self._lists = table.kind is Kind.LISTS
+        super().__init__(table, _DIALECT)
         self._cursor = cursor
         self._open = self._failed = self._abandoned = False
 
@@ -147,11 +147,8 @@ class DuckdbDatabase:
             raise ConnectionLost(_one_line(error)) from None
 
     def drop(self, table: Table) -> None:
-        connection = self.connect(table)
-        try:
+        with closing(self.connect(table)) as connection:
             connection.execute(statements(table, _DIALECT).drop)
-        finally:
-            connection.close()
 
     def close(self) -> None:
         self._connection.close()
@@ -171,14 +168,9 @@ ADAPTER = Adapter(
     schemes=("duckdb",),
     example="duckdb: (in memory) or duckdb:FILE",
     offers=_OFFERS,
-    abilities=(
-        Ability(Feature.TRANSACTIONS, True, "BEGIN TRANSACTION … COMMIT over a snapshot; nobody waits for a lock"),
-        Ability(Feature.COMPARE_AND_SET, True, "UPDATE … WHERE v = expected; a failed one does not show the value"),
-        Ability(Feature.LISTS, True, "text, appended to by ||"),
-        Ability(Feature.DELETES, True, "DELETE and INSERT of rows"),
-        Ability(Feature.SQL, True, "DuckDB's SQL"),
-        Ability(Feature.PREDICATES, True, "any WHERE"),
-        Ability(Feature.ORDER, False, "keeps no log of commits that a client can read"),
+    abilities=abilities(
+        transactions="BEGIN TRANSACTION … COMMIT over a snapshot; nobody waits for a lock",
+        sql="DuckDB's SQL",
     ),
     open=_open,
     dialect=dialects.Dialect.POSTGRESQL,

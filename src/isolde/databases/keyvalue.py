@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from isolde.databases.contract import Kind, Swap, Table, answer, list_answer
+from isolde.databases.contract import Ability, Feature, Kind, Swap, Table, answer, list_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,33 @@ def first_rows(table: Table) -> list[tuple[int, int | str]]:
     return [(key, 0 if table.kind is Kind.REGISTERS else "") for key in range(table.keys)]
 
 
+def abilities(
+    *,
+    transactions: str,
+    compare_and_set: str = "UPDATE … WHERE v = expected; a failed one does not show the value",
+    lists: str = "text, appended to by ||",
+    deletes: str = "DELETE and INSERT of rows",
+    sql: str,
+    no_order: str = "keeps no log of commits that a client can read",
+) -> tuple[Ability, ...]:
+    """What can be done with such a table, and how; ``no_order`` says why the order of commits is not told."""
+    return (
+        Ability(Feature.TRANSACTIONS, True, transactions),
+        Ability(Feature.COMPARE_AND_SET, True, compare_and_set),
+        Ability(Feature.LISTS, True, lists),
+        Ability(Feature.DELETES, True, deletes),
+        Ability(Feature.SQL, True, sql),
+        Ability(Feature.PREDICATES, True, "any WHERE"),
+        Ability(Feature.ORDER, False, no_order),
+    )
+
+
 class KeyValueConnection(ABC):
     """The operations on keys, by the statements of a table."""
 
-    _texts: Statements
-    _lists: bool
+    def __init__(self, table: Table, dialect: Dialect) -> None:
+        self._texts = statements(table, dialect)
+        self._lists = table.kind is Kind.LISTS
 
     @abstractmethod
     def _fetch(self, text: str, parameters: tuple[Any, ...]) -> object:

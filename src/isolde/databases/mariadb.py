@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from typing import Any
 
-from isolde.databases.contract import Ability, Adapter, Database, Feature, Kind, Offer, Rows, Table
-from isolde.databases.keyvalue import Dialect, KeyValueConnection, first_rows, statements
+from isolde.databases.contract import Adapter, Database, Kind, Offer, Rows, Table
+from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, first_rows, statements
 from isolde.databases.urls import Address, addresses_of, hide_password, without_password
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed, UsageError
 from isolde.levels import Level
@@ -74,8 +74,7 @@ _SSL_OPTIONS = ("ssl_ca", "ssl_cert", "ssl_key")
 
 class MariadbConnection(KeyValueConnection):
     def __init__(self, driver: Any, connection: Any, table: Table) -> None:
-        self._texts = statements(table, _DIALECT)
-        self._lists = table.kind is Kind.LISTS
+        super().__init__(table, _DIALECT)
         self._error = driver.Error
         self._connection, self._cursor = connection, connection.cursor()
         self._level = ""
@@ -326,14 +325,11 @@ ADAPTER = Adapter(
     schemes=("mariadb", "mysql"),
     example="mariadb://user:password@host:3306/name, or several nodes: mariadb://user@host1,host2/name",
     offers=_OFFERS,
-    abilities=(
-        Ability(Feature.TRANSACTIONS, True, "START TRANSACTION … COMMIT on InnoDB tables"),
-        Ability(Feature.COMPARE_AND_SET, True, "UPDATE … WHERE v = expected; a failed one does not show the value"),
-        Ability(Feature.LISTS, True, "text, appended to by CONCAT"),
-        Ability(Feature.DELETES, True, "DELETE and INSERT of rows"),
-        Ability(Feature.SQL, True, "the drivers' parameters, %s"),
-        Ability(Feature.PREDICATES, True, "any WHERE"),
-        Ability(Feature.ORDER, False, "its binary log knows, but this adapter does not read it"),
+    abilities=abilities(
+        transactions="START TRANSACTION … COMMIT on InnoDB tables",
+        lists="text, appended to by CONCAT",
+        sql="the drivers' parameters, %s",
+        no_order="its binary log knows, but this adapter does not read it",
     ),
     open=_open,
     dialect=dialects.Dialect.MYSQL,

@@ -5,7 +5,7 @@
 
 Nothing is known of the database beforehand. Which marks, which type for texts and which concatenation it takes is
 asked of the driver or tried. Transactions are begun by the statements that the caller gives, or as PEP 249 has it, by
-the first statement. A transaction in which a statement failed is never committed, whatever the database would say.
+the first statement.
 """
 
 from __future__ import annotations
@@ -14,28 +14,19 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
 from importlib import import_module
-from string import ascii_lowercase
 from types import ModuleType
 from typing import Any
 
-from isolde.databases.contract import Ability, Adapter, Database, Feature, Kind, Offer, Rows, Table
-from isolde.databases.keyvalue import Dialect, KeyValueConnection, first_rows, statements
-from isolde.databases.pep249_errors import one_line, translated
+from isolde.databases.contract import Adapter, Database, Kind, Offer, Rows, Table
+from isolde.databases.keyvalue import Dialect, abilities, first_rows, statements
+from isolde.databases.pep249_connection import MARKS, Driver, DriverConnection, begins_late
+from isolde.databases.pep249_errors import one_line
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed, UsageError
 from isolde.levels import Level
-
-_MARKS = {
-    "qmark": ("?", "?", "?"),
-    "numeric": (":1", ":2", ":3"),
-    "named": (":a", ":b", ":c"),
-    "format": ("%s", "%s", "%s"),
-    "pyformat": ("%(a)s", "%(b)s", "%(c)s"),
-}
-_BY_NAME = ("named", "pyformat")
 
 # What SQL, and those who added to it, call the levels.
 _SQL_NAMES = {
@@ -65,172 +56,6 @@ _NO_OFFER = Offer("none", "", Level.READ_UNCOMMITTED)
 # A table may still be in use for a moment after the last connection was closed.
 _DROP_TRIES = 30
 _DROP_PAUSE_S = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Driver:
-    """A PEP 249 module, and how its connections are made and used."""
-
-    module: ModuleType
-    connect: Callable[[], Any]
-    setup: tuple[str, ...]
-    begin: tuple[str, ...]
-    """Statements that begin a transaction; none where the first statement does."""
-    explicit: bool = False
-    """Whether transactions are begun and ended by statements, or by the methods of the connection."""
-
-    @property
-    def name(self) -> str:
-        return self.module.__name__
-
-    @property
-    def dialect(self) -> Dialect:
-        return Dialect(marks=_MARKS[self.module.paramstyle])
-
-    def parameters(self, values: Sequence[Any]) -> Any:
-        if self.module.paramstyle in _BY_NAME:
-            return dict(zip(ascii_lowercase, values, strict=False))
-        return tuple(values)
-
-
-class DriverConnection(KeyValueConnection):
-    def __init__(self, driver: Driver, table: Table, dialect: Dialect) -> None:
-        self._driver = driver
-        self._texts = statements(table, dialect)
-        self._lists = table.kind is Kind.LISTS
-        self._open = self._touched = self._failed = self._abandoned = False
-        try:
-            self._connection = driver.connect()
-        except Exception as error:
-            raise ConnectionLost(f"{driver.name}: {one_line(error)}") from None
-        try:
-            _set_autocommit(self._connection, on=driver.explicit)
-            for statement in driver.setup:
-                self._run(statement, ())
-            if not driver.explicit and driver.setup:
-                self._connection.commit()
-        except OutsideError:
-            self.close()
-            raise
-        except Exception as error:
-            self.close()
-            raise ConnectionLost(f"{driver.name}: {one_line(error)}") from None
-
-    def _run(self, text: str, parameters: Sequence[Any]) -> Rows:
-        if self._abandoned:
-            raise ConnectionLost("the connection was broken off")
-        self._touched = True
-        try:
-            cursor = self._connection.cursor()
-            try:
-                if parameters:
-                    cursor.execute(text, self._driver.parameters(parameters))
-                else:
-                    # With an empty tuple, drivers of the style "format" would look for marks in the text.
-                    cursor.execute(text)
-                rows = [tuple(row) for row in cursor.fetchall()] if cursor.description else None
-                return Rows(rows, None if cursor.rowcount is None or cursor.rowcount < 0 else cursor.rowcount)
-            finally:
-                cursor.close()
-        except Exception as error:
-            self._failed = True
-            raise self._translated(error, text) from None
-
-    def _translated(self, error: Exception, text: str) -> OutsideError:
-        if self._abandoned:
-            return ConnectionLost(one_line(error))
-        return translated(self._driver.module, error, text)
-
-    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
-        return self._run(statement, parameters)
-
-    def _fetch(self, text: str, parameters: tuple[Any, ...]) -> object:
-        rows = self._run(text, parameters).rows
-        return rows[0][0] if rows else None
-
-    def _change(self, text: str, parameters: tuple[Any, ...]) -> int:
-        count = self._run(text, parameters).count
-        if count is not None:
-            return count
-        if text in (self._texts.swap, self._texts.delete):
-            self._failed = True
-            raise StatementFailed(text, f"{self._driver.name} does not tell how many rows a statement found")
-        if text in (self._texts.update, self._texts.append):
-            # The row is there now if the statement found it, and the key is the last parameter.
-            return int(self._fetch(self._texts.read, parameters[-1:]) is not None)
-        return 1
-
-    def begin(self, offer: Offer) -> None:  # noqa: ARG002 - there is one level, and its statements are known
-        self._failed = self._touched = False
-        self._open = True
-        for statement in self._driver.begin:
-            self._run(statement, ())
-
-    def _in_transaction(self) -> bool | None:
-        """What the driver says; ``None`` if it says nothing."""
-        found = getattr(self._connection, "in_transaction", None)
-        return found if isinstance(found, bool) else None
-
-    def commit(self) -> None:
-        if self._failed:
-            self.rollback()
-            raise Aborted("a statement of the transaction failed before, so that it was rolled back")
-        if self._driver.explicit and self._in_transaction() is False:
-            self._open = False
-            raise Aborted("the database had ended the transaction without a word")
-        try:
-            self._end("COMMIT")
-        except StatementFailed as error:
-            # An error at a commit that says neither "aborted" nor "lost" leaves everything possible.
-            raise ConnectionLost(error.reason) from None
-        if self._driver.explicit and self._in_transaction():
-            raise Aborted("the transaction was still open after its commit")
-        self._open = False
-
-    def rollback(self) -> None:
-        if not self._open:
-            return
-        self._open = False
-        if self._in_transaction() is False:
-            return
-        try:
-            self._end("ROLLBACK")
-        except (StatementFailed, Aborted) as error:
-            raise ConnectionLost(f"a rollback failed: {error.reason}") from None
-        finally:
-            self._failed = False
-
-    def _end(self, word: str) -> None:
-        if self._driver.explicit:
-            self._run(word, ())
-            return
-        if self._abandoned:
-            raise ConnectionLost("the connection was broken off")
-        if not self._touched:
-            # Nothing was asked, so that no transaction was begun; some drivers fail if one ends it all the same.
-            return
-        try:
-            getattr(self._connection, word.lower())()
-        except Exception as error:
-            self._failed = True
-            raise self._translated(error, word) from None
-
-    def abandon(self) -> None:
-        self._abandoned = True
-        # PEP 249 has no way to do it from another thread; many drivers have one of these.
-        for name in ("interrupt", "cancel"):
-            method = getattr(self._connection, name, None)
-            if callable(method):
-                with suppress(Exception):
-                    method()
-                return
-
-    def close(self) -> None:
-        with suppress(Exception):
-            if self._open:
-                self._connection.rollback()
-        with suppress(Exception):
-            self._connection.close()
 
 
 class DriverDatabase:
@@ -275,7 +100,7 @@ class DriverDatabase:
     def _create(self, table: Table, dialect: Dialect) -> None:
         texts = statements(table, dialect)
         self._define(texts.create)
-        with self._connected(self._driver, table, dialect) as connection:
+        with closing(DriverConnection(self._driver, table, dialect)) as connection:
             connection.begin(self._offers[0])
             for row in first_rows(table):
                 connection.execute(texts.insert, row)
@@ -283,7 +108,8 @@ class DriverDatabase:
 
     def _define(self, text: str) -> None:
         """A definition is a transaction of its own, without a level: there are databases that refuse it otherwise."""
-        with self._connected(replace(self._driver, begin=()), _NO_TABLE, self._driver.dialect) as connection:
+        without_level = replace(self._driver, begin=())
+        with closing(DriverConnection(without_level, _NO_TABLE, self._driver.dialect)) as connection:
             if self._driver.explicit:
                 connection.execute(text)
                 return
@@ -321,22 +147,13 @@ class DriverDatabase:
         raise StatementFailed("a list kept as text", f"no type and concatenation of texts works: {reason}")
 
     def _grows(self, probe: Table, dialect: Dialect) -> bool:
-        with self._connected(self._driver, probe, dialect) as connection:
+        with closing(DriverConnection(self._driver, probe, dialect)) as connection:
             connection.begin(self._offers[0])
             connection.append(0, 1)
             connection.append(0, 2)
             found = connection.read(0)
             connection.rollback()
             return found == b"[1,2]"
-
-    @staticmethod
-    @contextmanager
-    def _connected(driver: Driver, table: Table, dialect: Dialect) -> Iterator[DriverConnection]:
-        connection = DriverConnection(driver, table, dialect)
-        try:
-            yield connection
-        finally:
-            connection.close()
 
     def connect(self, table: Table) -> DriverConnection:
         return DriverConnection(self._driver, table, self._dialect(table))
@@ -381,22 +198,6 @@ def _version(connection: DriverConnection, driver: Driver) -> str:
     return client
 
 
-def _begins_late(connection: Any) -> bool:
-    """Whether a driver is like sqlite3, which begins a transaction before a change but not before a read."""
-    return hasattr(connection, "isolation_level") and hasattr(connection, "in_transaction")
-
-
-def _set_autocommit(connection: Any, *, on: bool) -> None:
-    if _begins_late(connection):
-        connection.isolation_level = None
-        return
-    setting = getattr(connection, "autocommit", None)
-    if callable(setting):
-        setting(on)
-    elif setting is not None and bool(setting) is not on:
-        connection.autocommit = on
-
-
 def _connector(module: ModuleType, connect: str) -> Callable[[], Any]:
     if not connect.lstrip().startswith("{"):
         return lambda: module.connect(connect)
@@ -415,8 +216,8 @@ def _loaded(name: str) -> ModuleType:
     for attribute in ("connect", "paramstyle", "threadsafety", "Error", "IntegrityError"):
         if not hasattr(module, attribute):
             raise UsageError(f"{name} is no driver as PEP 249 has it: it has no '{attribute}'")
-    if module.paramstyle not in _MARKS:
-        raise UsageError(f"{name} marks parameters in the style '{module.paramstyle}'; known are {', '.join(_MARKS)}")
+    if module.paramstyle not in MARKS:
+        raise UsageError(f"{name} marks parameters in the style '{module.paramstyle}'; known are {', '.join(MARKS)}")
     if not module.threadsafety:
         raise DatabaseUnavailable(f"{name} says that threads may not share it (threadsafety 0); sessions are threads")
     return module
@@ -443,7 +244,7 @@ def open_driver(
             connection = driver.connect()
         except Exception as error:
             raise DatabaseUnavailable(f"{module}: cannot connect: {one_line(error)}") from None
-        if _begins_late(connection):
+        if begins_late(connection):
             driver = replace(driver, begin=("BEGIN",), explicit=True)
         connection.close()
     database = DriverDatabase(driver, claims)
@@ -459,14 +260,13 @@ def _adapter(driver: Driver, database: DriverDatabase) -> Adapter:
         schemes=(),
         example=f"the driver {driver.name}",
         offers=database.offers(),
-        abilities=(
-            Ability(Feature.TRANSACTIONS, True, "as PEP 249 has them, or by the statements that the caller gives"),
-            Ability(Feature.COMPARE_AND_SET, True, "UPDATE … WHERE v = expected, if the driver counts the rows"),
-            Ability(Feature.LISTS, True, "text, appended to by the concatenation that is found to work"),
-            Ability(Feature.DELETES, True, "DELETE and INSERT of rows, if the driver counts the rows"),
-            Ability(Feature.SQL, True, f"the SQL of the database, by {driver.name}"),
-            Ability(Feature.PREDICATES, True, "any WHERE"),
-            Ability(Feature.ORDER, False, "PEP 249 has no way to ask for the order of commits"),
+        abilities=abilities(
+            transactions="as PEP 249 has them, or by the statements that the caller gives",
+            compare_and_set="UPDATE … WHERE v = expected, if the driver counts the rows",
+            lists="text, appended to by the concatenation that is found to work",
+            deletes="DELETE and INSERT of rows, if the driver counts the rows",
+            sql=f"the SQL of the database, by {driver.name}",
+            no_order="PEP 249 has no way to ask for the order of commits",
         ),
         open=opened,
         driver=driver.name,

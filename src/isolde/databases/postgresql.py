@@ -11,8 +11,8 @@ from contextlib import closing
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from isolde.databases.contract import Ability, Adapter, Database, Feature, Kind, Offer, Rows, Table
-from isolde.databases.keyvalue import Dialect, KeyValueConnection, statements
+from isolde.databases.contract import Adapter, Database, Kind, Offer, Rows, Table
+from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, statements
 from isolde.databases.urls import addresses_of, hide_password, without_password
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed, UsageError
 from isolde.levels import Level
@@ -55,8 +55,7 @@ class PostgresqlConnection(KeyValueConnection):
     """``refused`` is what the driver raises when it does not even send a statement."""
 
     def __init__(self, connection: PGconn, refused: type[Exception], table: Table) -> None:
-        self._texts = statements(table, _DIALECT)
-        self._lists = table.kind is Kind.LISTS
+        super().__init__(table, _DIALECT)
         self._connection = connection
         self._refused = refused
         self._prepared: dict[str, bytes] = {}
@@ -279,14 +278,10 @@ ADAPTER = Adapter(
     schemes=("postgresql", "postgres"),
     example="postgresql://user:password@host:5432/name",
     offers=_OFFERS,
-    abilities=(
-        Ability(Feature.TRANSACTIONS, True, "BEGIN ISOLATION LEVEL … COMMIT"),
-        Ability(Feature.COMPARE_AND_SET, True, "UPDATE … WHERE v = expected; a failed one does not show the value"),
-        Ability(Feature.LISTS, True, "text, appended to by ||"),
-        Ability(Feature.DELETES, True, "DELETE and INSERT of rows"),
-        Ability(Feature.SQL, True, "libpq's parameters, $1, $2, …"),
-        Ability(Feature.PREDICATES, True, "any WHERE"),
-        Ability(Feature.ORDER, False, "its log knows (logical decoding), but this adapter does not read it"),
+    abilities=abilities(
+        transactions="BEGIN ISOLATION LEVEL … COMMIT",
+        sql="libpq's parameters, $1, $2, …",
+        no_order="its log knows (logical decoding), but this adapter does not read it",
     ),
     open=_open,
     dialect=dialects.Dialect.POSTGRESQL,

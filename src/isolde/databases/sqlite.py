@@ -6,11 +6,12 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from isolde.databases.contract import Ability, Adapter, Database, Feature, Kind, Offer, Rows, Table
-from isolde.databases.keyvalue import Dialect, KeyValueConnection, first_rows, statements
+from isolde.databases.contract import Adapter, Database, Offer, Rows, Table
+from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, first_rows, statements
 from isolde.databases.urls import path_of
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed
 from isolde.levels import Level
@@ -40,8 +41,7 @@ def _translated(error: sqlite3.Error, text: str) -> Exception:
 
 class SqliteConnection(KeyValueConnection):
     def __init__(self, file: str, table: Table) -> None:
-        self._texts = statements(table, _DIALECT)
-        self._lists = table.kind is Kind.LISTS
+        super().__init__(table, _DIALECT)
         self._connection = sqlite3.connect(
             file, timeout=_LOCK_WAIT_S, isolation_level=None, check_same_thread=False, cached_statements=64
         )
@@ -126,11 +126,8 @@ class SqliteDatabase:
             raise ConnectionLost(f"{self._file}: {error}") from None
 
     def drop(self, table: Table) -> None:
-        connection = self.connect(table)
-        try:
+        with closing(self.connect(table)) as connection:
             connection.execute(statements(table, _DIALECT).drop)
-        finally:
-            connection.close()
 
     def close(self) -> None:
         if self._temporary is not None:
@@ -150,14 +147,9 @@ ADAPTER = Adapter(
     schemes=("sqlite",),
     example="sqlite: (a temporary file) or sqlite:FILE",
     offers=_OFFERS,
-    abilities=(
-        Ability(Feature.TRANSACTIONS, True, "BEGIN … COMMIT; one writer at a time, readers see a snapshot (WAL)"),
-        Ability(Feature.COMPARE_AND_SET, True, "UPDATE … WHERE v = expected; a failed one does not show the value"),
-        Ability(Feature.LISTS, True, "text, appended to by ||"),
-        Ability(Feature.DELETES, True, "DELETE and INSERT of rows"),
-        Ability(Feature.SQL, True, "Python's own sqlite3"),
-        Ability(Feature.PREDICATES, True, "any WHERE"),
-        Ability(Feature.ORDER, False, "keeps no log of commits that a client can read"),
+    abilities=abilities(
+        transactions="BEGIN … COMMIT; one writer at a time, readers see a snapshot (WAL)",
+        sql="Python's own sqlite3",
     ),
     open=_open,
     dialect=dialects.Dialect.SQLITE,

@@ -15,9 +15,7 @@ from isolde._core import (
     Cycle,
     LostUpdate,
     NoOrder,
-    OpPlace,
     OrderConflict,
-    Proof,
     Reason,
     SearchConflict,
     ToldTwice,
@@ -25,23 +23,15 @@ from isolde._core import (
     Violation,
 )
 from isolde._core import Case as CoreCase
+from isolde.engines.check.mentioned import Mentioned, mentioned, op_key, plain, reading
 from isolde.engines.check.naming import adya_class, chosen_reasons, common_name, name_of, txn_name
 from isolde.engines.check.unordered_text import unordered_sentence
 from isolde.errors import IsoldeError
 from isolde.findings import Anomaly, Case, Circle, Link, Supposition
 from isolde.findings.model import Kind
-from isolde.formats import decode
 from isolde.history import (
-    Append,
     CompareAndSet,
-    History,
-    Key,
-    Operation,
-    Scan,
-    Sql,
-    Transaction,
     TxnId,
-    Value,
     observed,
     render_value,
     token,
@@ -64,15 +54,13 @@ _WHOLE = {
 }
 
 
-class Explainer:
+class Explainer(Mentioned):
     """One violation and the transactions it is about."""
 
     def __init__(self, columns: Columns, level: Level, violation: Violation) -> None:
+        super().__init__(columns, mentioned(violation))
         self.level = level
         self.violation = violation
-        self.needed = sorted(set(_mentioned(violation)))
-        self.history: History = decode(columns, self.needed)
-        self.by_position = dict(zip(self.needed, self.history.transactions, strict=True))
 
     def anomaly(self) -> Anomaly:
         """The violation, explained."""
@@ -102,24 +90,15 @@ class Explainer:
             case _:
                 assert_never(self.violation)
 
-    def transaction(self, position: int) -> Transaction:
-        return self.by_position[position]
-
-    def name(self, position: int) -> str:
-        return txn_name(self.transaction(position).id)
-
-    def op(self, place: OpPlace) -> Operation:
-        return self.transaction(place.txn).ops[place.index]
-
     def unexplained(self, found: UnexplainedRead) -> Anomaly:
         reader = self.name(found.read.txn)
-        key, value = _seen(self.op(found.read))
+        key, value = reading(self.op(found.read))
         what = f"{reader} read {key} = {value}"
         other = "the initial state" if found.other is None else self.name(found.other)
         match found.anomaly:
             case "thin-air-read" if isinstance(op := self.op(found.read), CompareAndSet) and observed(op) is None:
                 text = (
-                    f"The compare-and-set of {reader} that expects {render_value(op.key)} = {_plain(op.expected)} failed, but"
+                    f"The compare-and-set of {reader} that expects {render_value(op.key)} = {plain(op.expected)} failed, but"
                     " nobody who can have taken effect had replaced that value."
                 )
             case "thin-air-read":
@@ -134,13 +113,13 @@ class Explainer:
                 text = f"{what}, a value of its own that it had already overwritten."
             case "not-my-own-write" if isinstance(op := self.op(found.read), CompareAndSet) and observed(op) is None:
                 text = (
-                    f"{reader} had just written {render_value(op.key)} = {_plain(op.expected)} itself, and yet its"
+                    f"{reader} had just written {render_value(op.key)} = {plain(op.expected)} itself, and yet its"
                     " compare-and-set that expects this value failed."
                 )
             case "not-my-own-write":
                 text = f"{what}, from {other}, although it had written {key} itself before."
             case "non-repeatable-read":
-                before = _seen(self.op(found.seen))[1] if found.seen else "another value"
+                before = reading(self.op(found.seen))[1] if found.seen else "another value"
                 text = f"{reader} read {key} = {before} and then {key} = {value}, without writing {key} in between."
             case "duplicate-element":
                 text = f"{what}: it holds an element twice that {other} appended once."
@@ -209,16 +188,16 @@ class Explainer:
         match assumed.kind:
             case "before":
                 assert second is not None, "two writes are compared"
-                key, left = _key_of(self.op(first)), self.name(first.txn)
+                key, left = op_key(self.op(first)), self.name(first.txn)
                 text = f"{left} wrote {self.written(first)} before {self.name(second.txn)} wrote {self.written(second)}"
             case "source":
-                key, left = _key_of(self.op(first)), self.name(first.txn)
+                key, left = op_key(self.op(first)), self.name(first.txn)
                 seen = f"{render_value(key)}" if observed(self.op(first)) is None else self.content(first)
                 text = f"the {seen} that {left} saw was {of}"
             case "meant":
                 # Here the place is one in the versions lines.
                 line = self.history.versions[first.txn]
-                told = f"{render_value(line.key)} = {_plain(line.values[first.index])}"
+                told = f"{render_value(line.key)} = {plain(line.values[first.index])}"
                 text = f"the {told} at place {first.index + 1} of the versions line was {of}"
                 return Supposition("meant", line.key, first.txn, first.index, target, text)
             case _:
@@ -270,18 +249,6 @@ class Explainer:
                 assert_never(reason.relation)
         through = self.transaction(reason.seen_op.txn).id if reason.relation == "ww" and reason.seen_op else None
         return Link(self.transaction(source).id, self.transaction(target).id, reason.relation, key, text, through)
-
-    def reads(self, place: OpPlace) -> bool:
-        return observed(self.op(place)) is not None
-
-    def appends(self, place: OpPlace | None) -> bool:
-        return place is not None and isinstance(self.op(place), Append)
-
-    def content(self, place: OpPlace | None) -> str:
-        return "a value" if place is None else " = ".join(_seen(self.op(place)))
-
-    def written(self, place: OpPlace | None) -> str:
-        return "a value" if place is None else " = ".join(_written(self.op(place)))
 
     def whole(self, name: str, found: Cycle | LostUpdate, reasons: Sequence[Reason]) -> str:
         edges = found.edges
@@ -388,46 +355,6 @@ class Explainer:
         return Anomaly(name, ids, links, text, positions, extra, adya=adya)
 
 
-def _mentioned(violation: Violation) -> Iterable[int]:
-    """The positions of all transactions that a violation is about."""
-    match violation:
-        case UnexplainedRead(_, read, other, seen):
-            yield read.txn
-            yield from () if other is None else (other,)
-            yield from () if seen is None else (seen.txn,)
-        case Cycle(edges) | LostUpdate(edges):
-            for edge in edges:
-                yield from (edge.source, edge.target)
-                for reason in edge.reasons:
-                    yield from (p.txn for p in (reason.from_op, reason.to_op, reason.seen_op) if p is not None)
-        case NoOrder(proof, _, transactions):
-            yield from transactions
-            yield from () if proof is None else _mentioned_in(proof)
-        case BeforeInitial(_, writer, _):
-            yield writer
-        case ToldTwice(_, writer, _):
-            yield from () if writer is None else (writer,)
-        case OrderConflict(_, earlier, later, between):
-            yield from (earlier, later, *between)
-        case SearchConflict(_, order, stuck, maybe):
-            yield from (*order, *stuck, *maybe)
-        case Blocks(_, first_end, first_start, second_end, second_start, between):
-            yield from (first_start, second_end, second_start, *between)
-            yield from () if first_end is None else (first_end,)
-        case _:
-            assert_never(violation)
-
-
-def _mentioned_in(proof: Proof) -> Iterable[int]:
-    if isinstance(proof, Cycle):
-        yield from _mentioned(proof)
-        return
-    for case in proof:
-        yield from () if case.assumption.kind == "meant" else (case.assumption.first.txn,)
-        yield from () if case.assumption.second is None else (case.assumption.second.txn,)
-        yield from _mentioned_in(case.proof)
-
-
 def circles_of(cases: Iterable[Case]) -> Iterable[Circle]:
     """The cycles at the ends of all cases."""
     for case in cases:
@@ -447,29 +374,3 @@ def _summary(case: Case, *, otherwise: bool) -> str:
         return f"{start}, {' → '.join([*around, around[0]])} is a {case.outcome.name}"
     below = case.outcome.cases if isinstance(case.outcome, Anomaly) else case.outcome
     return f"{start}, {sum(1 for _ in circles_of(below))} further cases close in cycles too"
-
-
-def _key_of(op: Operation) -> Key:
-    if isinstance(op, Scan | Sql):
-        raise IsoldeError(f"the core named an operation without a key: {op!r}")
-    return op.key
-
-
-def _seen(op: Operation) -> tuple[str, str]:
-    return _assignment(observed(op) or written(op) or _appended(op))
-
-
-def _written(op: Operation) -> tuple[str, str]:
-    return _assignment(written(op) or _appended(op) or observed(op))
-
-
-def _appended(op: Operation) -> tuple[Key, Value] | None:
-    return (op.key, op.element) if isinstance(op, Append) else None
-
-
-def _assignment(pair: tuple[Key, Value] | None) -> tuple[str, str]:
-    return ("?", "?") if pair is None else (render_value(pair[0]), _plain(pair[1]))
-
-
-def _plain(value: Value) -> str:
-    return "nothing" if value is None else render_value(value)

@@ -294,6 +294,10 @@ class Embedded:
     def rest(self) -> Text:
         return self.stream.until(";", optional=True)
 
+    def finish(self) -> None:
+        if not self.stream.ended:
+            self.stream.expect(";")
+
     def outputs(self) -> tuple[Expression, ...]:
         return tuple(self.reference(name) for name in self.signature.outputs)
 

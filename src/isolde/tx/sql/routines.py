@@ -8,8 +8,9 @@ from isolde.tx.dialects import Dialect
 from isolde.tx.place import Place
 from isolde.tx.procedures import Local, Procedure, Return, Step
 from isolde.tx.schema import Schema, Type
+from isolde.tx.sql.declarations import read_type
 from isolde.tx.sql.embedded import Signature
-from isolde.tx.sql.procedural import Block, read_type
+from isolde.tx.sql.procedural import Block
 from isolde.tx.sql.statements import read_expression
 from isolde.tx.sql.stream import Stream
 from isolde.tx.sql.text import Kind, Text, Token

@@ -1,0 +1,113 @@
+"""Histories as the core holds them, and the files that they come from and go to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from isolde._core import _native
+from isolde._core._native import History as _NativeHistory
+from isolde._core._native import Input as _NativeInput
+from isolde._core.entry import THREADS, enter
+
+Compression = Literal["plain", "gzip", "zstd"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How large a history is."""
+
+    transactions: int
+    committed: int
+    aborted: int
+    unknown: int
+    sessions: int
+    operations: int
+    keys: int
+
+
+class Columns:
+    """A history in columns, immutable. Transactions are named by their position in the file."""
+
+    __slots__ = ("_native", "name")
+
+    def __init__(self, native: _NativeHistory, name: str) -> None:
+        self._native = native
+        self.name = name
+
+    @classmethod
+    def read(cls, path: str | None, format: str = "jsonl", *, threads: int = THREADS) -> Columns:
+        """Reads a file (plain, gzip, zstd) of a format; ``None`` is standard input."""
+        return Input.open(path).read(format, threads=threads)
+
+    @classmethod
+    def read_directory(cls, path: str, format: str) -> Columns:
+        """Reads a history that is a directory."""
+        return cls(enter(lambda: _native.read_directory(format, path), path), path)
+
+    @classmethod
+    def from_jsonl(cls, text: bytes, name: str = "history") -> Columns:
+        """Reads JSON Lines in memory."""
+        return cls(enter(lambda: _NativeHistory.from_jsonl(text), name), name)
+
+    def to_jsonl(self, transactions: Sequence[int] | None = None) -> bytes:
+        """JSON Lines of these transactions, or of the whole history."""
+        rows = None if transactions is None else list(transactions)
+        return enter(lambda: self._native.to_jsonl(rows), self.name)
+
+    def write_jsonl(self, path: str | None, compression: Compression = "plain") -> None:
+        """Writes JSON Lines; ``None`` is standard output."""
+        enter(lambda: self._native.write_jsonl(path, compression), path or "standard output")
+
+    def write_parquet(self, path: str) -> None:
+        """Writes Parquet."""
+        enter(lambda: self._native.write_parquet(path), path)
+
+    def write_foreign(self, format: str, path: str | None, compression: Compression = "plain") -> tuple[str, ...]:
+        """Writes another tool's format; gives what was renamed or left out, and refuses what would change the meaning."""
+        name = path or "standard output"
+        return tuple(enter(lambda: self._native.write_foreign(format, path, compression), name))
+
+    def counts(self) -> Counts:
+        """How large it is."""
+        return Counts(*self._native.counts())
+
+    def ids(self, transactions: Sequence[int]) -> list[int | str]:
+        """The names of these transactions."""
+        return [json.loads(name) for name in self._native.ids(list(transactions))]
+
+    def lines(self, transactions: Sequence[int]) -> list[int]:
+        """The lines of the file that these transactions came from; 0 where it has none."""
+        return self._native.lines(list(transactions))
+
+
+class Input:
+    """A file or standard input, unpacked if need be and looked into. It can be read once."""
+
+    __slots__ = ("_native", "head", "name")
+
+    def __init__(self, native: _NativeInput, name: str) -> None:
+        self._native = native
+        self.name = name
+        self.head = native.head()
+
+    @classmethod
+    def open(cls, path: str | None) -> Input:
+        """Opens a file; ``None`` is standard input."""
+        name = path or "standard input"
+        return cls(enter(lambda: _NativeInput.open(path), name), name)
+
+    def content(self) -> bytes:
+        """Everything, as it is."""
+        return enter(self._native.content, self.name)
+
+    def read(self, format: str, *, threads: int = THREADS) -> Columns:
+        """The history in this format: ``jsonl``, ``parquet`` or one of :func:`foreign_formats`."""
+        return Columns(enter(lambda: self._native.read(format, threads), self.name), self.name)
+
+
+def foreign_formats() -> list[str]:
+    """The formats of other tools that the core knows."""
+    return _native.foreign_formats()

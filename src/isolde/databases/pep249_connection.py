@@ -1,0 +1,208 @@
+"""A connection of any driver that follows PEP 249.
+
+A transaction in which a statement failed is never committed, whatever the database would say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from string import ascii_lowercase
+from types import ModuleType
+from typing import Any
+
+from isolde.databases.contract import Offer, Rows, Table
+from isolde.databases.keyvalue import Dialect, KeyValueConnection
+from isolde.databases.pep249_errors import one_line, translated
+from isolde.errors import Aborted, ConnectionLost, OutsideError, StatementFailed
+
+MARKS = {
+    "qmark": ("?", "?", "?"),
+    "numeric": (":1", ":2", ":3"),
+    "named": (":a", ":b", ":c"),
+    "format": ("%s", "%s", "%s"),
+    "pyformat": ("%(a)s", "%(b)s", "%(c)s"),
+}
+_BY_NAME = ("named", "pyformat")
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """A PEP 249 module, and how its connections are made and used."""
+
+    module: ModuleType
+    connect: Callable[[], Any]
+    setup: tuple[str, ...]
+    begin: tuple[str, ...]
+    """Statements that begin a transaction; none where the first statement does."""
+    explicit: bool = False
+    """Whether transactions are begun and ended by statements, or by the methods of the connection."""
+
+    @property
+    def name(self) -> str:
+        return self.module.__name__
+
+    @property
+    def dialect(self) -> Dialect:
+        return Dialect(marks=MARKS[self.module.paramstyle])
+
+    def parameters(self, values: Sequence[Any]) -> Any:
+        if self.module.paramstyle in _BY_NAME:
+            return dict(zip(ascii_lowercase, values, strict=False))
+        return tuple(values)
+
+
+class DriverConnection(KeyValueConnection):
+    def __init__(self, driver: Driver, table: Table, dialect: Dialect) -> None:
+        self._driver = driver
+        super().__init__(table, dialect)
+        self._open = self._touched = self._failed = self._abandoned = False
+        try:
+            self._connection = driver.connect()
+        except Exception as error:
+            raise ConnectionLost(f"{driver.name}: {one_line(error)}") from None
+        try:
+            _set_autocommit(self._connection, on=driver.explicit)
+            for statement in driver.setup:
+                self._run(statement, ())
+            if not driver.explicit and driver.setup:
+                self._connection.commit()
+        except OutsideError:
+            self.close()
+            raise
+        except Exception as error:
+            self.close()
+            raise ConnectionLost(f"{driver.name}: {one_line(error)}") from None
+
+    def _run(self, text: str, parameters: Sequence[Any]) -> Rows:
+        if self._abandoned:
+            raise ConnectionLost("the connection was broken off")
+        self._touched = True
+        try:
+            cursor = self._connection.cursor()
+            try:
+                if parameters:
+                    cursor.execute(text, self._driver.parameters(parameters))
+                else:
+                    # With an empty tuple, drivers of the style "format" would look for marks in the text.
+                    cursor.execute(text)
+                rows = [tuple(row) for row in cursor.fetchall()] if cursor.description else None
+                return Rows(rows, None if cursor.rowcount is None or cursor.rowcount < 0 else cursor.rowcount)
+            finally:
+                cursor.close()
+        except Exception as error:
+            self._failed = True
+            raise self._translated(error, text) from None
+
+    def _translated(self, error: Exception, text: str) -> OutsideError:
+        if self._abandoned:
+            return ConnectionLost(one_line(error))
+        return translated(self._driver.module, error, text)
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
+        return self._run(statement, parameters)
+
+    def _fetch(self, text: str, parameters: tuple[Any, ...]) -> object:
+        rows = self._run(text, parameters).rows
+        return rows[0][0] if rows else None
+
+    def _change(self, text: str, parameters: tuple[Any, ...]) -> int:
+        count = self._run(text, parameters).count
+        if count is not None:
+            return count
+        if text in (self._texts.swap, self._texts.delete):
+            self._failed = True
+            raise StatementFailed(text, f"{self._driver.name} does not tell how many rows a statement found")
+        if text in (self._texts.update, self._texts.append):
+            # The row is there now if the statement found it, and the key is the last parameter.
+            return int(self._fetch(self._texts.read, parameters[-1:]) is not None)
+        return 1
+
+    def begin(self, offer: Offer) -> None:  # noqa: ARG002 - there is one level, and its statements are known
+        self._failed = self._touched = False
+        self._open = True
+        for statement in self._driver.begin:
+            self._run(statement, ())
+
+    def _in_transaction(self) -> bool | None:
+        """What the driver says; ``None`` if it says nothing."""
+        found = getattr(self._connection, "in_transaction", None)
+        return found if isinstance(found, bool) else None
+
+    def commit(self) -> None:
+        if self._failed:
+            self.rollback()
+            raise Aborted("a statement of the transaction failed before, so that it was rolled back")
+        if self._driver.explicit and self._in_transaction() is False:
+            self._open = False
+            raise Aborted("the database had ended the transaction without a word")
+        try:
+            self._end("COMMIT")
+        except StatementFailed as error:
+            # An error at a commit that says neither "aborted" nor "lost" leaves everything possible.
+            raise ConnectionLost(error.reason) from None
+        if self._driver.explicit and self._in_transaction():
+            raise Aborted("the transaction was still open after its commit")
+        self._open = False
+
+    def rollback(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        if self._in_transaction() is False:
+            return
+        try:
+            self._end("ROLLBACK")
+        except (StatementFailed, Aborted) as error:
+            raise ConnectionLost(f"a rollback failed: {error.reason}") from None
+        finally:
+            self._failed = False
+
+    def _end(self, word: str) -> None:
+        if self._driver.explicit:
+            self._run(word, ())
+            return
+        if self._abandoned:
+            raise ConnectionLost("the connection was broken off")
+        if not self._touched:
+            # Nothing was asked, so that no transaction was begun; some drivers fail if one ends it all the same.
+            return
+        try:
+            getattr(self._connection, word.lower())()
+        except Exception as error:
+            self._failed = True
+            raise self._translated(error, word) from None
+
+    def abandon(self) -> None:
+        self._abandoned = True
+        # PEP 249 has no way to do it from another thread; many drivers have one of these.
+        for name in ("interrupt", "cancel"):
+            method = getattr(self._connection, name, None)
+            if callable(method):
+                with suppress(Exception):
+                    method()
+                return
+
+    def close(self) -> None:
+        with suppress(Exception):
+            if self._open:
+                self._connection.rollback()
+        with suppress(Exception):
+            self._connection.close()
+
+
+def begins_late(connection: Any) -> bool:
+    """Whether a driver is like sqlite3, which begins a transaction before a change but not before a read."""
+    return hasattr(connection, "isolation_level") and hasattr(connection, "in_transaction")
+
+
+def _set_autocommit(connection: Any, *, on: bool) -> None:
+    if begins_late(connection):
+        connection.isolation_level = None
+        return
+    setting = getattr(connection, "autocommit", None)
+    if callable(setting):
+        setting(on)
+    elif setting is not None and bool(setting) is not on:
+        connection.autocommit = on
