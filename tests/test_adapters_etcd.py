@@ -6,16 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from conftest import Servers
 from isolde.databases import Kind, Table, adapter_named, open_database
 from isolde.databases.conformance import Subject
 from isolde.databases.etcd import EtcdConnection
-from isolde.databases.servers import Server, start
+from isolde.databases.servers import Server
 from isolde.errors import Aborted, DatabaseUnavailable, StatementFailed
 
 
 @pytest.fixture(scope="module")
-def etcd() -> Iterator[Server]:
-    with start("etcd") as server:
+def etcd(servers: Servers) -> Iterator[Server]:
+    with servers.private("etcd") as server:
         yield server.nodes[0]
 
 

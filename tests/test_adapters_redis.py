@@ -6,16 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from conftest import Servers
 from isolde.databases import Kind, open_database
 from isolde.databases.conformance import Subject
 from isolde.databases.resp import Refusal, Wire
-from isolde.databases.servers import Server, start
+from isolde.databases.servers import Server
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed
 
 
 @pytest.fixture(scope="module")
-def redis() -> Iterator[Server]:
-    with start("redis") as server:
+def redis(servers: Servers) -> Iterator[Server]:
+    with servers.private("redis") as server:
         yield server.nodes[0]
 
 

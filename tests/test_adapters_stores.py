@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
+from conftest import Servers
 from isolde.databases import Connection, Kind, Offer, Table, offer_named, open_database
 from isolde.databases.conformance import Subject, increments
 from isolde.databases.servers import Server, start
@@ -19,8 +20,8 @@ STORES = ("etcd", "redis")
 
 
 @pytest.fixture(params=STORES, scope="module")
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    with start(request.param) as server:
+def server(request: pytest.FixtureRequest, servers: Servers) -> Iterator[Server]:
+    with servers.private(request.param) as server:
         yield server.nodes[0]
 
 
