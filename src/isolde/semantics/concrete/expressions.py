@@ -75,11 +75,17 @@ class Binding:
     columns: dict[str, tuple[int, Static, bool]]
     table: TableInfo | None = None
     optional: bool = False
+    late: frozenset[str] = frozenset()
+    reader: str = ""
+    """The function that reads a cell of the columns that are ``late``."""
 
     def code(self, column: str) -> Code:
         position, type_, solid = self.columns[column]
         stored = self.table is not None
-        return Code(f"{self.variable}[{position}]", type_, column=stored, solid=solid and not self.optional)
+        text = f"{self.variable}[{position}]"
+        if column in self.late:
+            text = f"{self.reader}({text})"
+        return Code(text, type_, column=stored, solid=solid and not self.optional)
 
 
 @dataclass(slots=True)
@@ -356,9 +362,17 @@ class Frame:
         return items
 
     def _in_query(self, node: InQuery) -> Code:
+        from isolde.semantics.concrete.asked import member_query
+
         rules = self.compiler.rules
         operand = self.compile(node.operand)
+        if self.compiler.dialect is Dialect.MYSQL and (node.query.limit or node.query.offset):
+            raise outside(
+                "IN with a query that has a LIMIT in MySQL", "the server does not take it; join with the query"
+            )
         query = self.compiler.query(node.query, self)
+        if (asked := member_query(node.query, self.compiler.dialect)) != node.query:
+            query = self.compiler.query(asked, self)
         if len(query.columns) != 1:
             raise ExecutionError("type", f"the query of IN has {len(query.columns)} columns; expected one")
         item = self.compiler.namespace.fresh("t")
