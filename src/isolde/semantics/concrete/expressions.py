@@ -294,6 +294,11 @@ class Frame:
             if operand.constant is not None:
                 answer = (operand.constant.value is None) is not node.negated
                 return Code(str(answer), BOOLEAN, solid=True)
+            if operand.type.sort is Sort.ROW and not self.strict and self.compiler.dialect is Dialect.POSTGRESQL:
+                from isolde.semantics.concrete.records import is_not_null, is_null
+
+                helper = self.compiler.namespace.ref(is_not_null if node.negated else is_null)
+                return Code(f"{helper}({operand.text})", BOOLEAN, solid=True)
             return Code(f"({operand.text} {test})", BOOLEAN, solid=True)
         wanted = node.truth is Truth.TRUE
         text = f"({self.compiler.rules.truth(operand, 'IS').text} is {wanted})"

@@ -15,6 +15,7 @@ from isolde.semantics.concrete.compiler import Compiler, Writer
 from isolde.semantics.concrete.cursors import closed, is_open, one_at_most, open_cursor, open_private
 from isolde.semantics.concrete.expressions import Frame
 from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal
+from isolde.semantics.concrete.records import checked, has_columns, named_by, named_in
 from isolde.semantics.concrete.results import declared_result
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.statements import Columns, compile_statement, failure
@@ -80,6 +81,7 @@ class ProcedureCompiler:
             self._declare(local, NULL)
         for name in assigned(procedure.body):
             self.variables.setdefault(name, NULL)
+        self.records = {local.name for local in procedure.locals if local.record}
         self.changed = True
 
     def _declare(self, local: Local, type_: Static) -> None:
@@ -212,6 +214,8 @@ class ProcedureCompiler:
         if not steps:
             writer.line("pass")
         for step in steps:
+            if named := named_by(step, self.records):
+                writer.line(f"{self.compiler.namespace.ref(has_columns)}({checked(named)})")
             start, indent = len(writer.lines), writer.indent
             try:
                 self.step(step, frame, writer, loops)
@@ -224,6 +228,12 @@ class ProcedureCompiler:
                 writer.line(failure(self.compiler, error))
 
     def _condition(self, condition: Expression, what: str, frame: Frame) -> str:
+        text = self._tested(condition, what, frame)
+        if named := named_in(condition, self.records):
+            return f"({self.compiler.namespace.ref(has_columns)}({checked(named)}) and {text})"
+        return text
+
+    def _tested(self, condition: Expression, what: str, frame: Frame) -> str:
         try:
             if self.compiler.dialect is Dialect.POSTGRESQL:
                 sort = frame.compile(condition).type.sort
@@ -327,7 +337,8 @@ class ProcedureCompiler:
         del frame
         if whole:
             self._grow(into[0], row_of(columns))
-            writer.line(f"v_{into[0]} = {row}")
+            found = f"(None,) * {len(columns)} if {row} is None else {row}" if into[0] in self.records else row
+            writer.line(f"v_{into[0]} = {found}")
             return
         if len(into) == 1 and len(columns) != 1 and into[0] not in self.declared:
             self._grow(into[0], row_of(columns))
@@ -365,6 +376,8 @@ class ProcedureCompiler:
                     columns, rows = held.columns, f"(v_{step.rows} or ())"
                 else:
                     columns, rows = self._rows(step.rows, frame, writer), "rows"
+                if step.row and step.variables[0] in self.records:
+                    writer.line(f"v_{step.variables[0]} = (None,) * {len(columns)}")
                 writer.open(f"for {row} in {rows}:")
                 writer.line("S.step()")
                 self._spread(step.variables, columns, row, frame, writer, step.row)
