@@ -21,7 +21,7 @@ from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.statements import Columns, compile_statement, failure
 from isolde.semantics.concrete.static import BIGINT, BOOLEAN, NULL, TEXT, Code, Sort, Static, row_of, rows_of
 from isolde.tx.dialects import Dialect
-from isolde.tx.expressions import Expression, Literal
+from isolde.tx.expressions import Between, Case, Expression, Literal, When
 from isolde.tx.procedures import (
     Abort,
     Again,
@@ -252,7 +252,7 @@ class ProcedureCompiler:
                     number = Code(f"({count or 'rows[0]'})", self._integer(), solid=True)
                     writer.line(f"v_{step.count} = {self._assign(step.count, number)}")
             case Fetch():
-                columns = self._rows(_first_only(step), frame, writer)
+                columns = self._rows(_first_only(step, self.compiler.dialect), frame, writer)
                 if step.required:
                     writer.open("if not rows:")
                     writer.line(f"raise {self.compiler.namespace.ref(AbortSignal)}('no row')")
@@ -471,12 +471,18 @@ class ProcedureCompiler:
             writer.line(f"v_{variable} = {self._assign(variable, given)}")
 
 
-def _first_only(step: Fetch) -> Statement:
+def _first_only(step: Fetch, dialect: Dialect) -> Statement:
     """Only the first row is asked for, so that it is refused where the order of rows leaves open which one that is."""
     statement = step.statement
-    if step.single or not isinstance(statement, Select) or statement.limit is not None:
+    if step.single or not isinstance(statement, Select):
         return statement
-    return replace(statement, limit=Literal(1))
+    limit: Expression = Literal(1)
+    if statement.limit is not None:
+        # Whatever else it lets through; a negative one lets everything through in SQLite, and is an error elsewhere.
+        least = Literal(0 if dialect is Dialect.SQLITE else -(2**62))
+        few = Between(statement.limit, least, Literal(0))
+        limit = Case(None, (When(few, statement.limit),), Literal(1))
+    return replace(statement, limit=limit)
 
 
 def _returned(place: int) -> str:
