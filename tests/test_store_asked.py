@@ -62,6 +62,23 @@ ALIKE = [
     "SELECT EXISTS (SELECT BAD FROM t)",
     "SELECT a FROM (SELECT missing, i AS a FROM t) AS x",
 ]
+# What is read through several queries, and under names that nobody wrote.
+READ = [
+    "SELECT y.a, y.b FROM (SELECT x.a, x.b FROM (SELECT i AS a, z AS b FROM t) AS x) AS y",
+    "SELECT y.c FROM (SELECT COUNT(b) AS c FROM (SELECT i AS a, z AS b FROM t) AS x) AS y",
+    "SELECT y.a FROM (SELECT a FROM (SELECT i AS a, z AS b FROM t) AS x WHERE b = 0) AS y",
+    "SELECT y.a FROM (SELECT a FROM (SELECT i AS a, z AS b FROM t) AS x ORDER BY b DESC, a LIMIT 1) AS y",
+    "SELECT y.a FROM (SELECT a, b AS c FROM (SELECT i AS a, z AS b FROM t) AS x ORDER BY c DESC, a LIMIT 1) AS y",
+    "SELECT y.a FROM (SELECT a, b FROM (SELECT i AS a, z AS b FROM t) AS x ORDER BY 2 DESC, 1 LIMIT 1) AS y",
+    "SELECT y.c FROM (SELECT COUNT(*) AS c FROM (SELECT i AS a, z AS b FROM t) AS x GROUP BY b) AS y",
+    "SELECT y.b FROM (SELECT DISTINCT a, b FROM (SELECT i AS a, z AS b FROM t) AS x) AS y",
+    "SELECT i FROM t WHERE EXISTS (SELECT 1 FROM (SELECT i AS a, z AS b FROM t AS u) AS x WHERE x.b = t.i)",
+    "SELECT x.a FROM (SELECT i AS a, z AS b FROM t) AS x WHERE EXISTS (SELECT 1 FROM t WHERE i = x.b)",
+    "SELECT x.a FROM (SELECT i AS a, z AS b FROM t) AS x JOIN t ON t.i = x.b",
+    "SELECT x.a FROM (SELECT i AS a, z AS b FROM t) AS x LEFT JOIN (SELECT i AS c, z + 1 AS d FROM t) AS y ON y.d = b",
+    "SELECT a FROM (SELECT i AS a, z AS b FROM t) AS x GROUP BY a HAVING MAX(b) = 1",
+    "SELECT * FROM (SELECT * FROM (SELECT i AS a, z + 1 AS b FROM t) AS x) AS y",
+]
 NOT_SQLITE = [
     "SELECT a FROM (SELECT i AS a, BAD AS b FROM t ORDER BY i) AS x",
     "SELECT a FROM (SELECT i AS a, BAD AS b FROM t ORDER BY i LIMIT 1) AS x",
@@ -126,7 +143,7 @@ def test_the_store_fails_where_the_database_does_and_only_there(real: Real) -> N
         Dialect.MYSQL: [*NOT_SQLITE, *NOT_POSTGRESQL],
         Dialect.SQLITE: NOT_POSTGRESQL,
     }
-    for text in (*ALIKE, *more[real.dialect]):
+    for text in (*ALIKE, *READ, *more[real.dialect]):
         written = spoken(text, real.dialect)
         try:
             wanted: Any = sorted(map(repr, real.execute(written)[0]))
@@ -161,4 +178,21 @@ def test_mysql_takes_no_limit_in_a_query_after_in(real: Real) -> None:
     with pytest.raises(Failed, match="1235"):
         real.execute(text)
     with pytest.raises(OutsideFragment, match="IN with a query that has a LIMIT"):
+        run(text, real.dialect)
+
+
+def test_a_column_without_a_name_is_read_by_the_one_that_it_has() -> None:
+    text = "SELECT y.count FROM (SELECT COUNT(b) FROM (SELECT i AS a, z AS b FROM t) AS x) AS y"
+    assert run(text, Dialect.POSTGRESQL) == [(3,)]
+
+
+def test_a_query_in_from_does_not_see_the_query_around_it_in_mariadb(real: Real) -> None:
+    inner = "SELECT COUNT(*) FROM (SELECT i FROM t AS u WHERE u.i = x.b) AS w"
+    text = f"SELECT ({inner}) FROM (SELECT z + 1 AS b FROM t) AS x WHERE b = 2"
+    if real.dialect is not Dialect.MYSQL:
+        assert run(text, real.dialect) == real.execute(text)[0] == [(1,)]
+        return
+    with pytest.raises(Failed, match="name"):
+        real.execute(text)
+    with pytest.raises(OutsideFragment, match="a query in FROM with columns of a query around it"):
         run(text, real.dialect)

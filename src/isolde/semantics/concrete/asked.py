@@ -12,7 +12,7 @@ from enum import Enum, auto
 
 from isolde.semantics.concrete.sources import has_aggregate, parts
 from isolde.tx.dialects import Dialect
-from isolde.tx.expressions import Binary, BinaryOperation, Expression, Literal, Name, Unary, UnaryOperation
+from isolde.tx.expressions import Aggregate, Binary, BinaryOperation, Expression, Literal, Name, Unary, UnaryOperation
 from isolde.tx.queries import Item, Join, Select, Source, Star
 
 
@@ -43,7 +43,7 @@ def asks(select: Select, needs: Needs) -> Asks:
     shown = [
         item
         for item in select.items
-        if isinstance(item, Item) and needs(_named(item), item.expression) is not Need.NEVER
+        if isinstance(item, Item) and needs(column_name(item), item.expression) is not Need.NEVER
     ]
     rest = (select.where, select.group_by, select.having, select.order_by, select.limit, select.offset)
     names = {
@@ -59,8 +59,17 @@ def asks(select: Select, needs: Needs) -> Asks:
     return asked
 
 
-def _named(item: Item) -> str:
-    return item.alias or (item.expression.name if isinstance(item.expression, Name) else "")
+def column_name(item: Item) -> str:
+    """A column without an alias has its own name."""
+    match item.expression:
+        case _ if item.alias:
+            return item.alias
+        case Name():
+            return item.expression.name
+        case Aggregate():
+            return item.expression.aggregation.value
+        case _:
+            return "?column?"
 
 
 def _conditions(source: Source | None) -> list[Expression | None]:

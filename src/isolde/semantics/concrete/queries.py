@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from isolde.errors import ExecutionError
-from isolde.semantics.concrete.asked import Need, Needs, always, asks, existence, needs_of
+from isolde.semantics.concrete.asked import Need, Needs, always, asks, column_name, existence, needs_of
 from isolde.semantics.concrete.cells import FAILURES, Failure, left_open
 from isolde.semantics.concrete.compiler import Query, Writer
 from isolde.semantics.concrete.expressions import Binding, Frame
@@ -116,11 +116,11 @@ def _check(whole: Select, left: Select, shown: list[Expression], frame: Frame) -
 
 
 def expanded(items: tuple[Item | Star, ...], frame: Frame) -> list[Output]:
-    """Stars become columns; a column without an alias has its own name."""
+    """Stars become columns."""
     outputs: list[Output] = []
     for item in items:
         if isinstance(item, Item):
-            outputs.append(Output(item.alias or _name(item.expression), item.expression))
+            outputs.append(Output(column_name(item), item.expression))
             continue
         found = [binding for binding in frame.bindings if item.table is None or binding.name == item.table]
         if not found:
@@ -130,16 +130,6 @@ def expanded(items: tuple[Item | Star, ...], frame: Frame) -> list[Output]:
         for binding in found:
             outputs.extend(Output(column, Name(column, binding.name)) for column in binding.columns)
     return outputs
-
-
-def _name(expression: Expression) -> str:
-    match expression:
-        case Name():
-            return expression.name
-        case Aggregate():
-            return expression.aggregation.value
-        case _:
-            return "?column?"
 
 
 def _aliases(select: Select, outputs: list[Output], frame: Frame) -> Select:

@@ -131,7 +131,10 @@ class Loops:
         needs = self.needs(source, optional) if self.needs is not None else None
         # MariaDB sorts it only to cut it.
         arranged = compiler.dialect is not Dialect.MYSQL or query.limit is not None or query.offset is not None
-        return compiler.query(query, self.frame.parent, needs=needs, sorted_=arranged)
+        compiled = compiler.query(query, self.frame.parent, needs=needs, sorted_=arranged)
+        if compiled.correlated and compiler.dialect is Dialect.MYSQL:
+            raise outside("a query in FROM with columns of a query around it, in MySQL", "MariaDB does not find them")
+        return compiled
 
     @staticmethod
     def _free_of(call: str) -> list[str]:
