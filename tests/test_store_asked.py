@@ -60,6 +60,7 @@ ALIKE = [
     "SELECT i FROM t AS q WHERE EXISTS (SELECT i FROM t ORDER BY missing)",
     "SELECT i FROM t AS q WHERE NOT EXISTS (SELECT BAD FROM t WHERE t.i = q.i)",
     "SELECT EXISTS (SELECT BAD FROM t)",
+    "SELECT EXISTS (SELECT a, b FROM (SELECT i AS a, BAD AS b FROM t) AS x)",
     "SELECT a FROM (SELECT missing, i AS a FROM t) AS x",
 ]
 # What is read through several queries, and under names that nobody wrote.
@@ -108,6 +109,8 @@ OPEN = [
     "SELECT x.b FROM (SELECT DISTINCT i AS a, BAD AS b FROM t) AS x WHERE x.a = 3",
     "SELECT x.s FROM (SELECT i AS a, SUM(BAD) AS s FROM t GROUP BY i) AS x WHERE x.a = 3",
     "SELECT i FROM t WHERE EXISTS (SELECT WORSE FROM t GROUP BY i)",
+    "SELECT b FROM (SELECT a, b FROM (SELECT DISTINCT i AS a, BAD AS b FROM t) AS x) AS y WHERE a = 3",
+    "SELECT i FROM t WHERE i = 3 AND i IN (SELECT a FROM (SELECT DISTINCT i AS a, BAD AS b FROM t) AS x)",
 ]
 
 

@@ -148,11 +148,12 @@ class Existence:
     stops: bool
 
 
-def existence(select: Select, grouped: bool, dialect: Dialect) -> Existence:
+def existence(select: Select, dialect: Dialect) -> Existence:
     shown = [item.expression for item in select.items if isinstance(item, Item)]
     counts = (
         any(map(has_aggregate, (*shown, *(order.expression for order in select.order_by)))) or select.having is not None
     )
+    grouped = bool(select.group_by) or counts
     cut = select.offset is not None or not _lets_one_through(select.limit)
     bare = replace(select, group_by=(), order_by=(), distinct=False, limit=None)
     if dialect is Dialect.POSTGRESQL:

@@ -69,10 +69,11 @@ class Compiler:
         kept: bool = False,
         needs: Needs | None = None,
         sorted_: bool = True,
+        filtered: bool = False,
     ) -> Query:
         from isolde.semantics.concrete.queries import compile_query
 
-        return compile_query(self, select, parent, exists, kept, needs, sorted_)
+        return compile_query(self, select, parent, exists, kept, needs, sorted_, filtered)
 
     def finish(self, entry: str) -> Any:
         """The generated function of this name, when all are written."""

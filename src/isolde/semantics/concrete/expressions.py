@@ -375,9 +375,9 @@ class Frame:
             raise outside(
                 "IN with a query that has a LIMIT in MySQL", "the server does not take it; join with the query"
             )
-        query = self.compiler.query(node.query, self)
+        query = self.compiler.query(node.query, self, filtered=True)
         if (asked := member_query(node.query, self.compiler.dialect)) != node.query:
-            query = self.compiler.query(asked, self)
+            query = self.compiler.query(asked, self, filtered=True)
         if len(query.columns) != 1:
             raise ExecutionError("type", f"the query of IN has {len(query.columns)} columns; expected one")
         item = self.compiler.namespace.fresh("t")

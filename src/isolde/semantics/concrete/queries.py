@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from isolde.errors import ExecutionError
-from isolde.semantics.concrete.asked import Need, Needs, always, asks, column_name, existence, needs_of
+from isolde.semantics.concrete.asked import Existence, Need, Needs, always, asks, column_name, existence, needs_of
 from isolde.semantics.concrete.cells import FAILURES, Failure, left_open
 from isolde.semantics.concrete.compiler import Query, Writer
 from isolde.semantics.concrete.expressions import Binding, Frame
@@ -40,21 +40,24 @@ def compile_query(
     kept: bool = False,
     needs: Needs | None = None,
     sorted_: bool = True,
+    filtered: bool = False,
 ) -> Query:
     """``kept``: what it gives is computed with or stored, and keeps the digits that nobody would see.
 
-    ``needs``: when its columns are computed. ``sorted_``: whether ORDER BY has an effect.
+    ``needs``: when its columns are computed. ``sorted_``: whether ORDER BY has an effect. ``filtered``: there are conditions
+    around it that a plan may test inside.
     """
     frame = Frame(compiler, parent)
     writer = Writer()
-    needs = needs or always
-    asked = asks(select, needs)
-    filtered = select.where is not None or isinstance(select.source, Join)
+    left = existence(select, compiler.dialect) if exists else Existence(select, needs or always, False)
+    needs = left.needs
+    asked = asks(left.select, needs)
+    filtered = filtered or exists or select.where is not None or isinstance(select.source, Join)
 
     def needed(source: QuerySource, optional: bool) -> Needs:
         return needs_of(source.query, source.alias, asked, compiler.dialect, optional, filtered)
 
-    loops = Loops(frame, writer, needed)
+    loops = Loops(frame, writer, needed, filtered)
     if select.source is not None:
         loops.declare(select.source)
     outputs = expanded(select.items, frame)
@@ -66,12 +69,11 @@ def compile_query(
     )
     if any(has_aggregate(condition) for condition in (*conjuncts(select.where), *select.group_by)):
         raise ExecutionError("type", "aggregates are not allowed in WHERE and GROUP BY")
-    stop = False
+    stop = left.stops
     if exists:
-        left = existence(select, grouped, compiler.dialect)
-        _check(select, left.select, shown, frame)
-        select, needs, stop = left.select, left.needs, left.stops
-        grouped = grouped and not stop
+        rest = _aliases(left.select, outputs, frame)
+        _check(select, rest, shown, frame)
+        select, grouped = rest, grouped and not stop
     sort = bool(select.order_by) and sorted_
     for bound, name in ((select.limit, "limit"), (select.offset, "offset")):
         if bound is not None:

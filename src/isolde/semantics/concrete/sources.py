@@ -84,7 +84,14 @@ def table_binding(name: str, variable: str, info: TableInfo) -> Binding:
 class Loops:
     """Writes the loops of one query. ``bindings`` of the frame are declared first, ``bound`` says which have a row by now."""
 
-    def __init__(self, frame: Frame, writer: Writer, needs: Callable[[QuerySource, bool], Needs] | None = None) -> None:
+    def __init__(
+        self,
+        frame: Frame,
+        writer: Writer,
+        needs: Callable[[QuerySource, bool], Needs] | None = None,
+        filtered: bool = False,
+    ) -> None:
+        self.filtered = filtered
         self.frame = frame
         self.writer = writer
         self.needs = needs
@@ -131,7 +138,8 @@ class Loops:
         needs = self.needs(source, optional) if self.needs is not None else None
         # MariaDB sorts it only to cut it.
         arranged = compiler.dialect is not Dialect.MYSQL or query.limit is not None or query.offset is not None
-        compiled = compiler.query(query, self.frame.parent, needs=needs, sorted_=arranged)
+        filtered = self.filtered and query.limit is None and query.offset is None
+        compiled = compiler.query(query, self.frame.parent, needs=needs, sorted_=arranged, filtered=filtered)
         if compiled.correlated and compiler.dialect is Dialect.MYSQL:
             raise outside("a query in FROM with columns of a query around it, in MySQL", "MariaDB does not find them")
         return compiled
