@@ -283,7 +283,16 @@ def test_the_first_of_several_rows_is_refused_where_their_order_is_open() -> Non
         SELECT b INTO r FROM s WHERE a = x {}; RETURN r;
     END $$ LANGUAGE plpgsql;
     """
-    for order, outcome in (("", None), ("ORDER BY b DESC", 20)):
+    orders = (
+        ("", None),
+        ("LIMIT 5", None),
+        ("LIMIT x + 4", None),
+        ("ORDER BY a LIMIT NULL", None),
+        ("ORDER BY b DESC", 20),
+        ("ORDER BY b DESC LIMIT 5", 20),
+        ("ORDER BY b LIMIT x + 4", 10),
+    )
+    for order, outcome in orders:
         store, found = filled(PG), program(TABLES + text.format(order), PG)
         if outcome is None:
             with pytest.raises(OutsideFragment, match="cuts rows in an open order"):

@@ -369,3 +369,14 @@ def test_the_store_is_right_where_the_server_is_not(query: str, right: Rows, wro
     made.load("u", [(1,), (2,), (3,), (None,), (None,)])
     made.load("w", [(5, 1), (None, 1), (10, 1)])
     assert run(made, query) == right, f"the server's answer is {wrong}"
+
+
+@pytest.mark.parametrize("values", ["(1, 9999999999, 1)", "(2, 'x', 1)", "(3, 1 / 0, 1)"])
+def test_ignore_would_bend_a_value_that_does_not_fit(values: str) -> None:
+    # 2147483647, 0 and NULL on the server.
+    with pytest.raises(OutsideFragment, match="INSERT IGNORE of a value that does not fit"):
+        run(store(), f"INSERT IGNORE INTO t VALUES {values}")
+    made = store(
+        "INSERT INTO t VALUES (1, 1, 1)", "INSERT IGNORE INTO t VALUES (1, 2, 2), (2, 1, 3), (3, 3, 9), (4, 4, 4)"
+    )
+    assert made.state()["t"] == [(1, 1, 1), (4, 4, 4)]

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pytest
 
+from differential.databases import Failed
+from differential.test_agreement_with_databases import connected
+from isolde.databases.servers import Running
 from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete import Store
 from isolde.tx.dialects import Dialect
+from isolde.tx.render import render_schema
 from isolde.tx.render.types import column_type
-from isolde.tx.sql import schema, statement
+from isolde.tx.sql import program, schema, statement
 
 PG, MY, LITE = Dialect
 NOON = datetime(2024, 1, 31, 12, 0, 0)
@@ -100,3 +107,56 @@ def test_mysql_refuses_to_store_a_time_as_a_number() -> None:
 def test_a_times_digits_are_read_and_written(dialect: Dialect, type_: str, written: dict[Dialect, str]) -> None:
     column = schema(f"CREATE TABLE t (m {type_})", dialect).tables["t"].columns[0]
     assert {other: column_type(column.type, other) for other in Dialect} == written
+
+
+MOMENTS = ["1969-12-31 11:00:00", "1960-01-01 00:00:00", "2038-01-20 00:00:00", "9999-12-31 00:00:00", "1970-01-03 00:00:00",
+           "2038-01-18 00:00:00.9", "2024-01-31 12:00:00", "2024-02-30 00:00:00"]  # fmt: skip
+
+
+def test_mysqls_timestamp_holds_what_the_server_holds(server: Callable[[str], Running]) -> None:
+    tables = schema("CREATE TABLE t (m TIMESTAMP NULL, n TIMESTAMP(3) NULL DEFAULT CURRENT_TIMESTAMP, d DATETIME)", MY)
+    assert render_schema(tables, MY)[0].startswith("CREATE TABLE t (m TIMESTAMP NULL, n TIMESTAMP(3) NULL DEFAULT")
+    store = Store(tables, MY)
+    with closing(connected("mariadb", server("mariadb"))) as real:
+        real.execute("DROP TABLE IF EXISTS t")
+        for text in render_schema(tables, MY):
+            real.execute(text)
+        for moment in MOMENTS:
+            for change in (
+                f"INSERT INTO t (m) VALUES ('{moment}')",
+                f"INSERT INTO t (n) VALUES ('{moment}')",
+                f"INSERT INTO t (d) VALUES ('{moment}')",
+                "UPDATE t SET m = d WHERE m IS NULL AND d IS NOT NULL",
+                "DELETE FROM t WHERE m < '1960-01-02 00:00:00'",
+            ):
+                assert _kind(partial(real.execute, change)) == _kind(partial(rows, store, change)), change
+            for column in ("m", "d"):
+                text = f"SELECT {column} FROM t ORDER BY {column}"
+                assert real.execute(text)[0] == rows(store, text)
+
+
+def _kind(run: Callable[[], object]) -> str:
+    try:
+        run()
+    except (ExecutionError, Failed) as error:
+        return error.kind
+    return ""
+
+
+@pytest.mark.parametrize(
+    "moment", ["1970-01-01 00:00:01", "1969-12-31 23:00:00", "2038-01-19 03:14:07", "2038-01-19 12:00:00"]
+)
+def test_a_timestamp_of_mysql_that_only_some_time_zones_have_is_refused(moment: str) -> None:
+    with pytest.raises(OutsideFragment, match="which some time zones have"):
+        stored("TIMESTAMP", moment, MY)
+    assert stored("DATETIME", moment, MY)
+    assert stored("TIMESTAMP", moment, PG)
+
+
+def test_a_variable_may_be_a_timestamp_of_mysql() -> None:
+    text = "CREATE PROCEDURE p(x DATETIME) BEGIN DECLARE v TIMESTAMP; SET v = x; END"
+    found = program(text, MY)
+    store = Store(found.schema, MY)
+    store.call(found, "p", (NOON,))
+    with pytest.raises(ExecutionError, match="for a TIMESTAMP"):
+        store.call(found, "p", (datetime(1960, 1, 1),))

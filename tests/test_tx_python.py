@@ -8,6 +8,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +21,7 @@ from isolde.errors import ExecutionError, IsoldeError, OutsideFragment, UsageErr
 from isolde.semantics.concrete import Ending, Store, call_function
 from isolde.tx.dialects import Dialect
 from isolde.tx.procedures import Program
-from isolde.tx.python import Row, Transaction, program, transaction
+from isolde.tx.python import Row, SeveralRows, Transaction, program, transaction
 from isolde.tx.sql import schema
 
 SCHEMA = schema(
@@ -480,3 +481,89 @@ def test_sqlite_takes_the_functions_sql_as_it_is() -> None:
     with sqlite3.connect(":memory:") as connection:
         connection.execute("CREATE TABLE course (id INTEGER PRIMARY KEY, capacity INTEGER NOT NULL)")
         connection.execute("SELECT capacity FROM course WHERE id = :course", {"course": 1})
+
+
+SEATS = [(1, 5), (2, 5), (3, 7)]
+
+
+@transaction
+def several(tx: Any, low: int) -> Any:
+    row = tx.one("SELECT capacity FROM course WHERE id >= :low", low=low)
+    return None if row is None else row.capacity
+
+
+@transaction
+def several_values(tx: Any, low: int) -> Any:
+    return tx.value("SELECT capacity FROM course WHERE id >= :low ORDER BY id", low=low)
+
+
+@transaction
+def several_unpacked(tx: Any, low: int) -> Any:
+    course, seats = tx.one("SELECT id, capacity FROM course WHERE id >= :low ORDER BY id LIMIT 2", low=low)
+    return course * 100 + seats
+
+
+@transaction
+def several_unseen(tx: Any, low: int) -> Any:
+    tx.one("SELECT id FROM course WHERE id >= :low", low=low)
+    return 1
+
+
+@transaction
+def several_changed(tx: Any, low: int) -> Any:
+    return tx.value("UPDATE course SET capacity = 9 WHERE id >= :low RETURNING id", low=low)
+
+
+@transaction
+def first_of_several(tx: Any, low: int) -> Any:
+    return tx.value("SELECT id FROM course WHERE id >= :low ORDER BY capacity DESC, id LIMIT 1", low=low)
+
+
+@transaction
+def one_of_equals(tx: Any, low: int) -> Any:
+    return tx.value("SELECT capacity FROM course WHERE id >= :low AND capacity = 5 LIMIT 1", low=low)
+
+
+ONES = [several, several_values, several_unpacked, several_unseen, first_of_several, one_of_equals]
+
+
+def ended(run: Callable[[], Any]) -> Any:
+    """What it gave, or that it failed: a program's own error and a procedure's abort are told apart by their texts only."""
+    try:
+        return run()
+    except (ExecutionError, SeveralRows, TypeError):
+        return "failed"
+
+
+# MySQL's UPDATE returns no rows.
+CHANGED = [(several_changed, dialect) for dialect in Dialect if dialect is not Dialect.MYSQL]
+
+
+@pytest.mark.parametrize(("function", "dialect"), [*((one, dialect) for one in ONES for dialect in Dialect), *CHANGED])
+def test_several_rows_for_one_are_an_error_in_python_and_compiled(function: Transaction, dialect: Dialect) -> None:
+    whole = program(SCHEMA, [function])
+
+    def outcome(store: Store, low: int) -> Any:
+        result = store.call(whole, function.name, (low,))
+        return result.values[0] if result.ending is Ending.RETURNED else "failed"
+
+    for low in (1, 2, 3, 4):
+        plain, compiled = Store(SCHEMA, dialect), Store(SCHEMA, dialect)
+        plain.load("course", SEATS)
+        compiled.load("course", SEATS)
+        found = ended(partial(call_function, plain, function, low))
+        assert found == ended(partial(outcome, compiled, low)), low
+        assert plain.same_state(compiled)
+        if function in (several, several_values, several_changed):
+            assert (found == "failed") is (low < 3)
+
+
+@pytest.mark.parametrize("function", ONES, ids=lambda function: function.name)
+def test_several_rows_for_one_are_an_error_on_a_database(function: Transaction, call: Caller) -> None:
+    for course, capacity in SEATS:
+        call(add_course, course, capacity)
+    store = Store(SCHEMA, Dialect.POSTGRESQL)
+    store.load("course", SEATS)
+    for low in (1, 2, 3, 4):
+        found = ended(partial(call, function, low))
+        assert found == ended(partial(call_function, store, function, low)), low

@@ -25,7 +25,7 @@ ENDINGS = {
     "1644": Ending.ABORTED, "1329": Ending.ABORTED, "1339": Ending.ABORTED, "1321": Ending.ABORTED,
 }  # fmt: skip
 KINDS = {
-    "P0003": "rows", "22004": "not-null", "24000": "cursor", "34000": "cursor",
+    "P0003": "rows", "22004": "not-null", "24000": "cursor", "34000": "cursor", "55000": "name",
     "1172": "rows", "1325": "cursor", "1326": "cursor",
 }  # fmt: skip
 

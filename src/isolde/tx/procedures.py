@@ -235,12 +235,16 @@ Step = (
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A variable with its type and first value. ``many``: a parameter that is a list of values, for ``Pick``."""
+    """A variable with its type and first value. ``many``: a parameter that is a list of values, for ``Pick``.
+
+    ``record``: PL/pgSQL's RECORD, which has no columns, not even null ones, until a row or the lack of one is put into it.
+    """
 
     name: str
     type: Type | None = None
     default: Expression | None = None
     many: bool = False
+    record: bool = False
 
 
 @dataclass(frozen=True, slots=True)

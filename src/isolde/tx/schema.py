@@ -28,6 +28,7 @@ class Type:
 
     ``fixed``: a text that is padded to its length, CHAR(n).
     ``precision`` and ``scale`` are a decimal's digits; the ``precision`` of a timestamp is digits of a second, ``None`` six.
+    ``moment``: MySQL's TIMESTAMP, which is kept as seconds since 1970, in 32 bits.
     """
 
     kind: Kind
@@ -37,6 +38,7 @@ class Type:
     scale: int | None = None
     length: int | None = None
     fixed: bool = False
+    moment: bool = False
 
 
 BOOLEAN = Type(Kind.BOOLEAN)

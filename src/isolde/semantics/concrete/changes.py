@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from isolde.errors import ExecutionError
+from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete import constraints
 from isolde.semantics.concrete.catalog import TableInfo
 from isolde.semantics.concrete.compiler import Compiler, Writer
@@ -244,7 +244,15 @@ def compile_insert(compiler: Compiler, insert: Insert, parent: Frame) -> Changed
     )
     name = compiler.namespace.ref(plan)
     helper = compiler.namespace.ref(constraints.inserted)
+    bends = insert.mode is InsertMode.IGNORE and compiler.dialect is Dialect.MYSQL
+    if bends:
+        writer.open("try:")
     writer.line(f"count, rows = {helper}(S, {name}, {size}, {source}, {conflict}, ({arguments}))")
+    if bends:
+        writer.indent -= 1
+        writer.open(f"except {compiler.namespace.ref(ExecutionError)} as error:")
+        writer.line(f"raise {compiler.namespace.ref(bent)}(error) from None")
+        writer.indent -= 1
     binding = table_binding(insert.table, compiler.namespace.fresh("r"), info)
     changed = _returning(compiler, "insert_", frame, writer, binding, insert.returning, "rows")
     several = (
@@ -272,6 +280,13 @@ def _refuse_bending(insert: Insert, info: TableInfo) -> None:
                 raise outside("INSERT IGNORE without a value for a NOT NULL column in MySQL", "give a value")
     if isinstance(insert.source, Select):
         raise outside("INSERT IGNORE … SELECT in MySQL", "IGNORE also bends values to the columns' types")
+
+
+def bent(error: ExecutionError) -> ExecutionError | OutsideFragment:
+    """IGNORE makes a warning of the error, and another value of the one that does not fit."""
+    if error.kind not in {"conversion", "out-of-range", "division-by-zero", "cardinality"}:
+        return error
+    return outside(f"INSERT IGNORE of a value that does not fit ({error}) in MySQL", "give values that fit")
 
 
 def _refuse_odd_update(insert: Insert, info: TableInfo, names: tuple[str, ...]) -> None:

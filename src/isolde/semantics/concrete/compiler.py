@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isolde.semantics.concrete.catalog import RULES, Catalog
 from isolde.semantics.concrete.expressions import Frame
 from isolde.semantics.concrete.static import Namespace, Static
 from isolde.tx.queries import Select
 
+if TYPE_CHECKING:
+    from isolde.semantics.concrete.asked import Needs
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A generated function that gives rows, as a call of it. ``correlated``: it needs a row of a query around it."""
+    """A generated function that gives rows, as a call of it. ``correlated``: it needs a row of a query around it.
+
+    ``late``: the columns whose cells may be failures.
+    """
 
     call: str
     columns: tuple[tuple[str, Static], ...]
     correlated: bool
+    late: frozenset[str] = frozenset()
 
 
 class Writer:
@@ -54,10 +61,19 @@ class Compiler:
         self.functions.append("\n".join([f"def {name}({arguments}):", *memos, *writer.lines]))
         return f"{name}({arguments})"
 
-    def query(self, select: Select, parent: Frame | None, exists: bool = False, kept: bool = False) -> Query:
+    def query(
+        self,
+        select: Select,
+        parent: Frame | None,
+        exists: bool = False,
+        kept: bool = False,
+        needs: Needs | None = None,
+        sorted_: bool = True,
+        filtered: bool = False,
+    ) -> Query:
         from isolde.semantics.concrete.queries import compile_query
 
-        return compile_query(self, select, parent, exists, kept)
+        return compile_query(self, select, parent, exists, kept, needs, sorted_, filtered)
 
     def finish(self, entry: str) -> Any:
         """The generated function of this name, when all are written."""

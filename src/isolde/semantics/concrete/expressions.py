@@ -75,11 +75,17 @@ class Binding:
     columns: dict[str, tuple[int, Static, bool]]
     table: TableInfo | None = None
     optional: bool = False
+    late: frozenset[str] = frozenset()
+    reader: str = ""
+    """The function that reads a cell of the columns that are ``late``."""
 
     def code(self, column: str) -> Code:
         position, type_, solid = self.columns[column]
         stored = self.table is not None
-        return Code(f"{self.variable}[{position}]", type_, column=stored, solid=solid and not self.optional)
+        text = f"{self.variable}[{position}]"
+        if column in self.late:
+            text = f"{self.reader}({text})"
+        return Code(text, type_, column=stored, solid=solid and not self.optional)
 
 
 @dataclass(slots=True)
@@ -288,6 +294,11 @@ class Frame:
             if operand.constant is not None:
                 answer = (operand.constant.value is None) is not node.negated
                 return Code(str(answer), BOOLEAN, solid=True)
+            if operand.type.sort is Sort.ROW and not self.strict and self.compiler.dialect is Dialect.POSTGRESQL:
+                from isolde.semantics.concrete.records import is_not_null, is_null
+
+                helper = self.compiler.namespace.ref(is_not_null if node.negated else is_null)
+                return Code(f"{helper}({operand.text})", BOOLEAN, solid=True)
             return Code(f"({operand.text} {test})", BOOLEAN, solid=True)
         wanted = node.truth is Truth.TRUE
         text = f"({self.compiler.rules.truth(operand, 'IS').text} is {wanted})"
@@ -356,9 +367,17 @@ class Frame:
         return items
 
     def _in_query(self, node: InQuery) -> Code:
+        from isolde.semantics.concrete.asked import member_query
+
         rules = self.compiler.rules
         operand = self.compile(node.operand)
-        query = self.compiler.query(node.query, self)
+        if self.compiler.dialect is Dialect.MYSQL and (node.query.limit or node.query.offset):
+            raise outside(
+                "IN with a query that has a LIMIT in MySQL", "the server does not take it; join with the query"
+            )
+        query = self.compiler.query(node.query, self, filtered=True)
+        if (asked := member_query(node.query, self.compiler.dialect)) != node.query:
+            query = self.compiler.query(asked, self, filtered=True)
         if len(query.columns) != 1:
             raise ExecutionError("type", f"the query of IN has {len(query.columns)} columns; expected one")
         item = self.compiler.namespace.fresh("t")

@@ -40,6 +40,7 @@ from isolde.semantics.concrete.mysql_values import (
     stored_fixed,
     stored_float,
     stored_integer,
+    stored_moment,
     stored_text,
     stored_timestamp,
     strict_text_integer,
@@ -438,7 +439,8 @@ class MySQL(Rules):
                 return self.lift(self.at_precision(type_), [code], target).text
 
     def at_precision(self, type_: Type) -> str:
-        return f"{self.namespace.ref(stored_timestamp)}({{0}}, {self.column(type_).scale})"
+        stored = self.namespace.ref(stored_moment if type_.moment else stored_timestamp)
+        return f"{stored}({{0}}, {self.column(type_).scale})"
 
     def aggregate(self, aggregation: Aggregation, operand: Code) -> tuple[Callable[[list[Any]], Any], Static, Code]:
         from isolde.semantics.concrete.mysql_aggregates import aggregated

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -275,3 +275,21 @@ def stored_timestamp(value: Any, digits: int) -> datetime:
             raise ExecutionError("conversion", f"incorrect datetime value {value!r}")
         value = parsed
     return in_precision(value, digits, rounding=False)
+
+
+# MySQL's TIMESTAMP holds the seconds after the first of 1970 that fit into 31 bits, in UTC.
+_FIRST, _LAST = datetime(1970, 1, 1), datetime(2038, 1, 19, 3, 14, 7, 999999)
+_WEST, _EAST = timedelta(hours=13), timedelta(hours=14)
+"""How far a session's time zone may be from UTC."""
+
+
+def stored_moment(value: Any, digits: int) -> datetime:
+    moment = stored_timestamp(value, digits)
+    if moment <= _FIRST - _WEST or moment > _LAST + _EAST:
+        raise ExecutionError("conversion", f"incorrect datetime value {str(moment)!r} for a TIMESTAMP")
+    if moment <= _FIRST + _EAST or moment > _LAST - _WEST:
+        raise outside(
+            f"the TIMESTAMP {str(moment)!r}, which some time zones have and others do not,",
+            "use DATETIME, or times from 1970-01-02 15:00 to 2038-01-18 14:00",
+        )
+    return moment

@@ -161,6 +161,9 @@ class PostgreSQL(Rules):
     def unary(self, operator: Unary, operand: Code) -> Code:
         if operator is Unary.NOT:
             return self.negation(operand)
+        if operand.type.sort in _UNTYPED and operator is Unary.PLUS:
+            # Of all that it may be, PostgreSQL prefers a float; with a minus it might be an interval.
+            return self.to(operand, FLOAT)
         if operand.type.sort in _UNTYPED:
             raise type_error(f"operator is not unique: {operator.value} unknown")
         if operand.type.sort not in NUMBERS or (operator is Unary.BIT_NOT and operand.type.sort is not Sort.INTEGER):

@@ -15,12 +15,13 @@ from isolde.semantics.concrete.compiler import Compiler, Writer
 from isolde.semantics.concrete.cursors import closed, is_open, one_at_most, open_cursor, open_private
 from isolde.semantics.concrete.expressions import Frame
 from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal
+from isolde.semantics.concrete.records import checked, has_columns, named_by, named_in
 from isolde.semantics.concrete.results import declared_result
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.statements import Columns, compile_statement, failure
 from isolde.semantics.concrete.static import BIGINT, BOOLEAN, NULL, TEXT, Code, Sort, Static, row_of, rows_of
 from isolde.tx.dialects import Dialect
-from isolde.tx.expressions import Expression, Literal
+from isolde.tx.expressions import Between, Case, Expression, Literal, When
 from isolde.tx.procedures import (
     Abort,
     Again,
@@ -80,6 +81,7 @@ class ProcedureCompiler:
             self._declare(local, NULL)
         for name in assigned(procedure.body):
             self.variables.setdefault(name, NULL)
+        self.records = {local.name for local in procedure.locals if local.record}
         self.changed = True
 
     def _declare(self, local: Local, type_: Static) -> None:
@@ -212,6 +214,8 @@ class ProcedureCompiler:
         if not steps:
             writer.line("pass")
         for step in steps:
+            if named := named_by(step, self.records):
+                writer.line(f"{self.compiler.namespace.ref(has_columns)}({checked(named)})")
             start, indent = len(writer.lines), writer.indent
             try:
                 self.step(step, frame, writer, loops)
@@ -224,6 +228,12 @@ class ProcedureCompiler:
                 writer.line(failure(self.compiler, error))
 
     def _condition(self, condition: Expression, what: str, frame: Frame) -> str:
+        text = self._tested(condition, what, frame)
+        if named := named_in(condition, self.records):
+            return f"({self.compiler.namespace.ref(has_columns)}({checked(named)}) and {text})"
+        return text
+
+    def _tested(self, condition: Expression, what: str, frame: Frame) -> str:
         try:
             if self.compiler.dialect is Dialect.POSTGRESQL:
                 sort = frame.compile(condition).type.sort
@@ -242,7 +252,7 @@ class ProcedureCompiler:
                     number = Code(f"({count or 'rows[0]'})", self._integer(), solid=True)
                     writer.line(f"v_{step.count} = {self._assign(step.count, number)}")
             case Fetch():
-                columns = self._rows(_first_only(step), frame, writer)
+                columns = self._rows(_first_only(step, self.compiler.dialect), frame, writer)
                 if step.required:
                     writer.open("if not rows:")
                     writer.line(f"raise {self.compiler.namespace.ref(AbortSignal)}('no row')")
@@ -327,7 +337,8 @@ class ProcedureCompiler:
         del frame
         if whole:
             self._grow(into[0], row_of(columns))
-            writer.line(f"v_{into[0]} = {row}")
+            found = f"(None,) * {len(columns)} if {row} is None else {row}" if into[0] in self.records else row
+            writer.line(f"v_{into[0]} = {found}")
             return
         if len(into) == 1 and len(columns) != 1 and into[0] not in self.declared:
             self._grow(into[0], row_of(columns))
@@ -365,6 +376,8 @@ class ProcedureCompiler:
                     columns, rows = held.columns, f"(v_{step.rows} or ())"
                 else:
                     columns, rows = self._rows(step.rows, frame, writer), "rows"
+                if step.row and step.variables[0] in self.records:
+                    writer.line(f"v_{step.variables[0]} = (None,) * {len(columns)}")
                 writer.open(f"for {row} in {rows}:")
                 writer.line("S.step()")
                 self._spread(step.variables, columns, row, frame, writer, step.row)
@@ -458,12 +471,18 @@ class ProcedureCompiler:
             writer.line(f"v_{variable} = {self._assign(variable, given)}")
 
 
-def _first_only(step: Fetch) -> Statement:
+def _first_only(step: Fetch, dialect: Dialect) -> Statement:
     """Only the first row is asked for, so that it is refused where the order of rows leaves open which one that is."""
     statement = step.statement
-    if step.single or not isinstance(statement, Select) or statement.limit is not None:
+    if step.single or not isinstance(statement, Select):
         return statement
-    return replace(statement, limit=Literal(1))
+    limit: Expression = Literal(1)
+    if statement.limit is not None:
+        # Whatever else it lets through; a negative one lets everything through in SQLite, and is an error elsewhere.
+        least = Literal(0 if dialect is Dialect.SQLITE else -(2**62))
+        few = Between(statement.limit, least, Literal(0))
+        limit = Case(None, (When(few, statement.limit),), Literal(1))
+    return replace(statement, limit=limit)
 
 
 def _returned(place: int) -> str:

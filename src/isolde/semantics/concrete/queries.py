@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from isolde.errors import ExecutionError
+from isolde.semantics.concrete.asked import Existence, Need, Needs, always, asks, column_name, existence, needs_of
+from isolde.semantics.concrete.cells import FAILURES, Failure, left_open
 from isolde.semantics.concrete.compiler import Query, Writer
 from isolde.semantics.concrete.expressions import Binding, Frame
 from isolde.semantics.concrete.order import refuse_open_cut
@@ -16,7 +18,7 @@ from isolde.semantics.concrete.static import Code, Sort
 from isolde.semantics.concrete.ties import is_first, loose
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Aggregate, Aggregation, Binary, BinaryOperation, Expression, Literal, Name
-from isolde.tx.queries import Item, Order, Select, Star
+from isolde.tx.queries import Item, Join, Order, QuerySource, Select, Star
 
 if TYPE_CHECKING:
     from isolde.semantics.concrete.compiler import Compiler
@@ -31,25 +33,48 @@ class Output:
 
 
 def compile_query(
-    compiler: Compiler, select: Select, parent: Frame | None, exists: bool = False, kept: bool = False
+    compiler: Compiler,
+    select: Select,
+    parent: Frame | None,
+    exists: bool = False,
+    kept: bool = False,
+    needs: Needs | None = None,
+    sorted_: bool = True,
+    filtered: bool = False,
 ) -> Query:
-    """``kept``: what it gives is computed with or stored, and keeps the digits that nobody would see."""
+    """``kept``: what it gives is computed with or stored, and keeps the digits that nobody would see.
+
+    ``needs``: when its columns are computed. ``sorted_``: whether ORDER BY has an effect. ``filtered``: there are conditions
+    around it that a plan may test inside.
+    """
     frame = Frame(compiler, parent)
     writer = Writer()
-    loops = Loops(frame, writer)
+    left = existence(select, compiler.dialect) if exists else Existence(select, needs or always, False)
+    needs = left.needs
+    asked = asks(left.select, needs)
+    filtered = filtered or exists or select.where is not None or isinstance(select.source, Join)
+
+    def needed(source: QuerySource, optional: bool) -> Needs:
+        return needs_of(source.query, source.alias, asked, compiler.dialect, optional, filtered)
+
+    loops = Loops(frame, writer, needed, filtered)
     if select.source is not None:
         loops.declare(select.source)
     outputs = expanded(select.items, frame)
     select = _aliases(select, outputs, frame)
     orders = [expression.expression for expression in select.order_by]
-    asked = [output.expression for output in outputs] + orders + ([select.having] if select.having else [])
+    shown = [output.expression for output in outputs] + orders + ([select.having] if select.having else [])
     grouped = (
-        bool(select.group_by) or select.having is not None or any(has_aggregate(expression) for expression in asked)
+        bool(select.group_by) or select.having is not None or any(has_aggregate(expression) for expression in shown)
     )
     if any(has_aggregate(condition) for condition in (*conjuncts(select.where), *select.group_by)):
         raise ExecutionError("type", "aggregates are not allowed in WHERE and GROUP BY")
-    sort = bool(select.order_by)
-    stop = exists and not grouped and select.limit is None and select.offset is None
+    stop = left.stops
+    if exists:
+        rest = _aliases(left.select, outputs, frame)
+        _check(select, rest, shown, frame)
+        select, grouped = rest, grouped and not stop
+    sort = bool(select.order_by) and sorted_
     for bound, name in ((select.limit, "limit"), (select.offset, "offset")):
         if bound is not None:
             writer.line(f"{name} = {_bound(compiler, frame, bound, name)}")
@@ -65,24 +90,39 @@ def compile_query(
     loops.filter(pool, final=True)
     if grouped:
         _grouped(select, outputs, frame, writer, start, kept)
-    codes = _emit(select, outputs, frame, writer, stop, kept)
+    cells = [_cell(output, needs(output.name, output.expression), frame, writer, stop, kept) for output in outputs]
+    _emit(select, cells, outputs, frame, writer, stop, sort)
     writer.indent = start
     if stop:
         writer.line("return False")
     else:
         _finish(select, frame, writer, sort, exists)
         writer.line("return bool(out)" if exists else "return out")
-    columns = tuple((output.name, code.type) for output, code in zip(outputs, codes, strict=True))
+    columns = tuple((output.name, cell.code.type) for output, cell in zip(outputs, cells, strict=True))
     call = compiler.function("query_", frame, writer)
-    return Query(call, columns, correlated=any(frame.free.values()))
+    late = frozenset(output.name for output, cell in zip(outputs, cells, strict=True) if cell.late)
+    return Query(call, columns, any(frame.free.values()), late)
+
+
+def _check(whole: Select, left: Select, shown: list[Expression], frame: Frame) -> None:
+    """Finds the errors of names and types in what EXISTS leaves out."""
+    repeated, frame.repeated = frame.repeated, True
+    for expression in whole.group_by if not left.group_by else ():
+        frame.compile(expression)
+        for other in shown:
+            _determined(other, whole, frame)
+    for order in whole.order_by if not left.order_by else ():
+        if not has_aggregate(order.expression):
+            frame.compile(order.expression)
+    frame.repeated = repeated
 
 
 def expanded(items: tuple[Item | Star, ...], frame: Frame) -> list[Output]:
-    """Stars become columns; a column without an alias has its own name."""
+    """Stars become columns."""
     outputs: list[Output] = []
     for item in items:
         if isinstance(item, Item):
-            outputs.append(Output(item.alias or _name(item.expression), item.expression))
+            outputs.append(Output(column_name(item), item.expression))
             continue
         found = [binding for binding in frame.bindings if item.table is None or binding.name == item.table]
         if not found:
@@ -92,16 +132,6 @@ def expanded(items: tuple[Item | Star, ...], frame: Frame) -> list[Output]:
         for binding in found:
             outputs.extend(Output(column, Name(column, binding.name)) for column in binding.columns)
     return outputs
-
-
-def _name(expression: Expression) -> str:
-    match expression:
-        case Name():
-            return expression.name
-        case Aggregate():
-            return expression.aggregation.value
-        case _:
-            return "?column?"
 
 
 def _aliases(select: Select, outputs: list[Output], frame: Frame) -> Select:
@@ -339,14 +369,49 @@ def _keyed(binding: Binding, name: Name, select: Select, frame: Frame) -> bool:
 # Results
 
 
-def _emit(select: Select, outputs: list[Output], frame: Frame, writer: Writer, stop: bool, kept: bool) -> list[Code]:
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value of the result, and the Python text of it; ``late``: it may be a failure instead."""
+
+    code: Code
+    text: str
+    late: bool = False
+
+
+def _cell(output: Output, need: Need, frame: Frame, writer: Writer, stop: bool, kept: bool) -> Cell:
+    compiler = frame.compiler
+    # What is not computed, or not always, is not computed ahead.
+    repeated, frame.repeated = frame.repeated, frame.repeated or need is not Need.ALWAYS
+    code = frame.compile(output.expression)
+    frame.repeated = repeated
+    if need is Need.NEVER:
+        return Cell(code, "None")
+    text = compiler.rules.value(code).text if kept else compiler.rules.output(code)
+    if stop or need is Need.ALWAYS or code.column or code.constant is not None:
+        return Cell(code, text)
+    value = compiler.namespace.fresh("t")
+    writer.open("try:")
+    writer.line(f"{value} = {text}")
+    writer.indent -= 1
+    if need is Need.OPEN:
+        writer.open(f"except {compiler.namespace.ref(ExecutionError)} as error:")
+        writer.line(f"raise {compiler.namespace.ref(left_open)}(error) from None")
+    else:
+        writer.open(f"except {compiler.namespace.ref(FAILURES)} as error:")
+        writer.line(f"{value} = {compiler.namespace.ref(Failure)}(error)")
+    writer.indent -= 1
+    return Cell(code, value, late=need is Need.WHEN_READ)
+
+
+def _emit(
+    select: Select, cells: list[Cell], outputs: list[Output], frame: Frame, writer: Writer, stop: bool, sort: bool
+) -> None:
     rules = frame.compiler.rules
-    codes = [frame.compile(output.expression) for output in outputs]
+    codes = [cell.code for cell in cells]
     if stop:
         writer.line("return True")
-        return codes
-    values = [rules.value(code).text if kept else rules.output(code) for code in codes]
-    row = f"({', '.join(values)},)" if values else "()"
+        return
+    row = _tuple(cell.text for cell in cells)
     keys: list[str] = []
     for order in select.order_by:
         if select.distinct and not any(order.expression == output.expression for output in outputs):
@@ -373,8 +438,7 @@ def _emit(select: Select, outputs: list[Output], frame: Frame, writer: Writer, s
         else:
             writer.open("if same not in seen:")
             writer.line("seen[same] = None")
-    writer.line(f"out.append((({', '.join(keys)},), {row}))" if keys else f"out.append({row})")
-    return codes
+    writer.line(f"out.append((({', '.join(keys)},), {row}))" if sort else f"out.append({row})")
 
 
 def _finish(select: Select, frame: Frame, writer: Writer, sort: bool, exists: bool) -> None:

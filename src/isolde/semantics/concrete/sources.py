@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete.catalog import TableInfo
-from isolde.semantics.concrete.compiler import Writer
+from isolde.semantics.concrete.cells import read_cell
+from isolde.semantics.concrete.compiler import Query, Writer
 from isolde.semantics.concrete.expressions import Binding, Frame
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.static import TEXT, Code, Sort, Static
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Aggregate, Binary, BinaryOperation, Cast, Expression, Name
 from isolde.tx.queries import Item, Join, JoinKind, QuerySource, Select, Source, TableSource
+
+if TYPE_CHECKING:
+    from isolde.semantics.concrete.asked import Needs
 
 
 def conjuncts(expression: Expression | None) -> list[Expression]:
@@ -80,9 +84,17 @@ def table_binding(name: str, variable: str, info: TableInfo) -> Binding:
 class Loops:
     """Writes the loops of one query. ``bindings`` of the frame are declared first, ``bound`` says which have a row by now."""
 
-    def __init__(self, frame: Frame, writer: Writer) -> None:
+    def __init__(
+        self,
+        frame: Frame,
+        writer: Writer,
+        needs: Callable[[QuerySource, bool], Needs] | None = None,
+        filtered: bool = False,
+    ) -> None:
+        self.filtered = filtered
         self.frame = frame
         self.writer = writer
+        self.needs = needs
         self.bound: set[str] = set()
         self.declared: dict[int, Binding] = {}
         self.queries: dict[int, str] = {}
@@ -97,7 +109,7 @@ class Loops:
             case QuerySource():
                 if compiler.dialect is Dialect.MYSQL:
                     _refuse_open_digits(source.query)
-                query = compiler.query(source.query, self.frame.parent)
+                query = self._query(source, optional)
                 self.queries[id(source)] = query.call
                 for name in self._free_of(query.call):
                     self.frame.free.setdefault(name, name.startswith("r"))
@@ -107,7 +119,8 @@ class Loops:
                 }
                 if len(columns) < len(query.columns):
                     raise ExecutionError("name", f"{source.alias} has two columns of one name")
-                binding = Binding(source.alias, compiler.namespace.fresh("r"), columns)
+                binding = Binding(source.alias, compiler.namespace.fresh("r"), columns, late=query.late)
+                binding.reader = compiler.namespace.ref(read_cell)
             case Join():
                 self.declare(source.left, optional)
                 self.declare(source.right, optional or source.kind is JoinKind.LEFT)
@@ -119,6 +132,17 @@ class Loops:
         binding.optional = optional
         self.declared[id(source)] = binding
         self.frame.bindings.append(binding)
+
+    def _query(self, source: QuerySource, optional: bool) -> Query:
+        compiler, query = self.frame.compiler, source.query
+        needs = self.needs(source, optional) if self.needs is not None else None
+        # MariaDB sorts it only to cut it.
+        arranged = compiler.dialect is not Dialect.MYSQL or query.limit is not None or query.offset is not None
+        filtered = self.filtered and query.limit is None and query.offset is None
+        compiled = compiler.query(query, self.frame.parent, needs=needs, sorted_=arranged, filtered=filtered)
+        if compiled.correlated and compiler.dialect is Dialect.MYSQL:
+            raise outside("a query in FROM with columns of a query around it, in MySQL", "MariaDB does not find them")
+        return compiled
 
     @staticmethod
     def _free_of(call: str) -> list[str]:

@@ -11,8 +11,8 @@ The same function runs as plain Python, with a ``Handle`` of a store or of a rea
 language when an engine must reason about it (``docs/language.md`` has the subset).
 """
 
-from isolde.tx.python.handle import AbortedByProgram, Handle, Row
+from isolde.tx.python.handle import AbortedByProgram, Handle, Row, SeveralRows
 from isolde.tx.python.locking import locking
 from isolde.tx.python.transaction import Transaction, program, transaction
 
-__all__ = ["AbortedByProgram", "Handle", "Row", "Transaction", "locking", "program", "transaction"]
+__all__ = ["AbortedByProgram", "Handle", "Row", "SeveralRows", "Transaction", "locking", "program", "transaction"]

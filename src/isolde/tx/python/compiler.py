@@ -218,18 +218,18 @@ class _Compiler:
                     return Assign(name, self.expression(value), place), (name,)
                 method, sql = call
                 if method == "one":
-                    return Fetch(sql, (name,), row=True, place=place), (name,)
+                    return Fetch(sql, (name,), row=True, single=True, place=place), (name,)
                 if method == "all":
                     return FetchAll(sql, name, place), (name,)
                 if method == "value":
-                    return Fetch(sql, (name,), place=place), (name,)
+                    return Fetch(sql, (name,), single=True, place=place), (name,)
                 return Run(sql, name, place), (name,)
             case ast.Tuple(elements) if all(isinstance(element, ast.Name) for element in elements):
                 names = self.distinct(target)
                 if call is not None and call[0] == "one":
                     # Unpacking None is an error in Python.
                     self.fits(value, call[1], len(names))
-                    return Fetch(call[1], names, required=True, place=place), names
+                    return Fetch(call[1], names, required=True, single=True, place=place), names
                 if isinstance(value, ast.Tuple) and len(value.elts) == len(names):
                     return self.assign_together(names, value.elts, place), names
                 if isinstance(value, ast.Call) and self.called(value.func) is not None:
@@ -258,6 +258,9 @@ class _Compiler:
 
     def effect(self, call: ast.Call) -> Step:
         found = self.database_call(call)
+        if found is not None and found[0] in ("one", "value"):
+            # Nobody looks at the row, but a second one is an error all the same.
+            return Fetch(found[1], (self.unused(),), row=True, single=True, place=self.place(call))
         if found is not None:
             return Run(found[1], place=self.place(call))
         match call.func:
@@ -428,7 +431,8 @@ class _Compiler:
             raise self.refusal(node, f"'{ast.unparse(node)}' inside an expression", "assign it to a variable first")
         name, place = self.unused(), self.place(node)
         method, sql = call
-        self.hoisted.append(Fetch(sql, (name,), place=place) if method == "value" else Run(sql, name, place))
+        one = Fetch(sql, (name,), single=True, place=place)
+        self.hoisted.append(one if method == "value" else Run(sql, name, place))
         return Name(name)
 
     def expression(self, node: ast.expr) -> Any:

@@ -20,6 +20,13 @@ class AbortedByProgram(IsoldeError):
         return f"the program aborted the transaction: {self.reason}"
 
 
+class SeveralRows(ValueError):
+    """``tx.one`` or ``tx.value`` of several rows: which of them comes first is nobody's to say."""
+
+    def __init__(self, sql: str, count: int) -> None:
+        super().__init__(f"'{sql}' gives {count} rows; use tx.all, or ORDER BY … LIMIT 1")
+
+
 class Row:
     """One row; a column is an attribute, an item by name or by position. Rows unpack.
 
@@ -76,8 +83,8 @@ class Handle(ABC):
         """Executes one statement."""
 
     def one(self, sql: str, /, **parameters: Any) -> Row | None:
-        """The first row, or ``None``."""
-        answer = self.run(sql, parameters)
+        """The row, or ``None``; ``SeveralRows`` if there are more."""
+        answer = self._single(sql, parameters)
         return Row(answer.names, answer.rows[0]) if answer.rows else None
 
     def all(self, sql: str, /, **parameters: Any) -> list[Row]:
@@ -86,9 +93,15 @@ class Handle(ABC):
         return [Row(answer.names, row) for row in answer.rows]
 
     def value(self, sql: str, /, **parameters: Any) -> Any:
-        """The first column of the first row; ``None`` if there is none."""
-        answer = self.run(sql, parameters)
+        """The first column of the row; ``None`` if there is none."""
+        answer = self._single(sql, parameters)
         return answer.rows[0][0] if answer.rows else None
+
+    def _single(self, sql: str, parameters: Mapping[str, Any]) -> Answer:
+        answer = self.run(sql, parameters)
+        if len(answer.rows) > 1:
+            raise SeveralRows(sql, len(answer.rows))
+        return answer
 
     def execute(self, sql: str, /, **parameters: Any) -> int:
         """Runs a statement for its effect; how many rows it touched."""

@@ -57,6 +57,9 @@ def _column(column: Column, table: Table, writer: Writer, *, key: bool) -> str:
     implied = column.name in table.primary_key and writer.dialect is not Dialect.SQLITE
     if not column.nullable and not implied and not column.generated:
         parts.append("NOT NULL")
+    elif column.type.moment and writer.dialect is Dialect.MYSQL and not implied:
+        # Some servers would make it NOT NULL, and set it with every change.
+        parts.append("NULL")
     if column.default is not None:
         text = writer.expression(column.default)
         parts.append(f"DEFAULT {text}" if isinstance(column.default, Literal) else f"DEFAULT ({text})")

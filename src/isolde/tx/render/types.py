@@ -71,7 +71,8 @@ def _decimal(type_: Type, dialect: Dialect) -> str:
 def _time(type_: Type, dialect: Dialect) -> str:
     if dialect is Dialect.MYSQL:
         digits = 6 if type_.precision is None else type_.precision
-        return f"DATETIME({digits})" if digits else "DATETIME"
+        word = "TIMESTAMP" if type_.moment else "DATETIME"
+        return f"{word}({digits})" if digits else word
     return "TIMESTAMP" if type_.precision is None or dialect is Dialect.SQLITE else f"TIMESTAMP({type_.precision})"
 
 

@@ -150,7 +150,9 @@ class Control(Embedded, ABC):
         seen = [token.value for token in (*tokens[:start], *tokens[loop_end(tokens, start) :])]
         # Its name before IN and in its declaration are two.
         used = [name for name in written if name in given or seen.count(name) > 2]
-        return () if self.private(written, start) else tuple(self.names.variable(name) for name in used)
+        variables = () if self.private(written, start) else tuple(self.names.variable(name) for name in used)
+        # A loop without a row gives a record null columns, not none.
+        return tuple(name for name in variables if name not in self.bare)
 
     def private(self, written: list[str], start: int) -> bool:
         """Whether a row of PostgreSQL's FOR is named in such loops only, beside each other: each may have a row of its own."""

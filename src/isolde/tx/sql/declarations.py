@@ -72,7 +72,9 @@ class Declarations(Embedded, ABC):
 
     def local(self, names: list[str], steps: list[Step]) -> None:
         stream, place = self.stream, self.stream.place()
+        first = stream.at
         type_, record = self.type()
+        bare = self.dialect is Dialect.POSTGRESQL and stream.tokens[first].word("RECORD")
         required = stream.accept("NOT", "NULL")
         # The default is read first: a name in it that is declared here means the one outside.
         default = None
@@ -84,8 +86,9 @@ class Declarations(Embedded, ABC):
             variable = self.names.declare(name)
             if record:
                 self.records.add(variable)
-            self.locals.append(Local(variable, type_, None if self.blocks else default))
-            if self.blocks and not record:
+                self.bare |= {variable} if bare else set()
+            self.locals.append(Local(variable, type_, None if self.blocks else default, record=bare))
+            if self.blocks and (bare or not record):
                 steps.append(Assign(variable, default or Literal(None, place), place))
             if required:
                 self.required.add(variable)

@@ -111,6 +111,8 @@ class Embedded:
     names: Names = field(default_factory=Names)
     cursor_names: Names = field(default_factory=Names)
     records: set[str] = field(default_factory=set)
+    bare: set[str] = field(default_factory=set)
+    """The records that have no columns before they are assigned to."""
     """Variables that hold rows."""
     required: set[str] = field(default_factory=set)
     """Variables that may not be null."""

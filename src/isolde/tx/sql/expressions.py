@@ -35,8 +35,9 @@ from isolde.tx.expressions import (
     When,
 )
 from isolde.tx.sql import queries
+from isolde.tx.sql.functions import FUNCTIONS, OUTSIDE, instead_of
 from isolde.tx.sql.text import Kind
-from isolde.tx.sql.trees import Reading
+from isolde.tx.sql.trees import Plus, Reading
 from isolde.tx.sql.types import column_type
 
 _BINARY: dict[type[exp.Expr], Binary] = {
@@ -78,27 +79,6 @@ _AGGREGATES: dict[type[exp.Expr], Aggregation] = {
     exp.Avg: Aggregation.AVG,
 }
 
-# The function, and sqlglot's arguments in our order; a trailing "?" may be absent, "*" is a list.
-_FUNCTIONS: dict[type[exp.Expr], tuple[Function, tuple[str, ...]]] = {
-    exp.Abs: (Function.ABS, ("this",)),
-    exp.Ceil: (Function.CEILING, ("this",)),
-    exp.Length: (Function.CHARACTER_LENGTH, ("this",)),
-    exp.Coalesce: (Function.COALESCE, ("this", "expressions*")),
-    exp.Concat: (Function.CONCAT, ("expressions*",)),
-    exp.CurrentTimestamp: (Function.NOW, ()),
-    exp.Floor: (Function.FLOOR, ("this",)),
-    exp.Greatest: (Function.GREATEST, ("this", "expressions*")),
-    exp.If: (Function.IF, ("this", "true", "false")),
-    exp.Least: (Function.LEAST, ("this", "expressions*")),
-    exp.Lower: (Function.LOWER, ("this",)),
-    exp.Nullif: (Function.NULLIF, ("this", "expression")),
-    exp.Round: (Function.ROUND, ("this", "decimals?")),
-    exp.Sign: (Function.SIGN, ("this",)),
-    exp.Substring: (Function.SUBSTRING, ("this", "start", "length?")),
-    exp.Trim: (Function.TRIM, ("this",)),
-    exp.Upper: (Function.UPPER, ("this",)),
-}
-
 
 def expression(node: Any, reading: Reading) -> Expression:
     """The expression that ``node`` says; everything else is refused by name, with its place."""
@@ -109,8 +89,6 @@ def expression(node: Any, reading: Reading) -> Expression:
         return _binary(node, operator, reading)
     if kind in _AGGREGATES:
         return _aggregate(node, _AGGREGATES[kind], reading)
-    if kind in _FUNCTIONS:
-        return _call(node, reading)
     if not isinstance(node, exp.Expr):
         raise reading.prepared.text.malformed(0, "an expression without an operand", "an expression")
     return reading.outside(node)
@@ -124,6 +102,8 @@ def _binary(node: exp.Expr, operator: Binary, reading: Reading) -> Expression:
     _grouped(node, reading)
     if operator is Binary.BIT_XOR and reading.dialect is Dialect.SQLITE:
         raise reading.malformed(node, "'^'", "an operator of SQLite")
+    if operator is Binary.INTEGER_DIVIDE and reading.dialect is not Dialect.MYSQL:
+        raise reading.malformed(node, "DIV", f"an operator of {reading.dialect}")
     if operator is Binary.CONCATENATE and reading.dialect is Dialect.MYSQL:
         raise reading.refuse(node, "'||' for strings", "use CONCAT; '||' is OR in MySQL")
     left, right = expression(node.this, reading), expression(node.expression, reading)
@@ -226,6 +206,19 @@ def _negation(node: exp.Expr, reading: Reading) -> Expression:
         if value != 0 or isinstance(value, int):
             return Literal(-value, place)
     return UnaryOperation(Unary.NEGATE, expression(inner, reading), place)
+
+
+def _plus(node: exp.Expr, reading: Reading) -> Expression:
+    reading.only(node, "this")
+    inner = expression(node.this, reading)
+    if (
+        reading.dialect is Dialect.SQLITE
+        and isinstance(inner, Literal)
+        and isinstance(inner.value, int | Decimal | float)
+    ):
+        # Still a number to SQLite, as in ORDER BY +1.
+        return inner
+    return UnaryOperation(Unary.PLUS, inner, reading.place(node))
 
 
 def _bit_not(node: exp.Expr, reading: Reading) -> Expression:
@@ -346,41 +339,85 @@ def _aggregate(node: exp.Expr, aggregation: Aggregation, reading: Reading) -> Ex
 
 
 def _call(node: exp.Expr, reading: Reading) -> Expression:
-    function, wanted = _FUNCTIONS[type(node)]
-    _as_written(node, reading)
-    reading.only(node, *(name.rstrip("?*") for name in wanted), *_NOTES)
-    arguments: list[Expression] = []
-    for name in wanted:
-        value = node.args.get(name.rstrip("?*"))
-        if name.endswith("*"):
-            arguments += [expression(item, reading) for item in value or ()]
-        elif value is not None:
-            arguments.append(expression(value, reading))
-        elif not name.endswith("?"):
-            raise reading.malformed(node, f"{function.upper()} with too few arguments", f"its {name}")
-    return Call(function, tuple(arguments), reading.place(node))
-
-
-def _as_written(node: exp.Expr, reading: Reading) -> None:
-    """Functions whose name does not say what is asked."""
-    if isinstance(node, exp.Length) and node.args.get("binary"):
-        raise reading.refuse(node, "LENGTH in bytes", "use CHAR_LENGTH")
-    if isinstance(node, exp.Trim) and (node.args.get("position") or node.args.get("expression")):
-        raise reading.refuse(node, "TRIM of one side or of other characters", "use TRIM(text)")
-    if isinstance(node, exp.CurrentTimestamp) and node.args.get("this"):
-        raise reading.refuse(node, "CURRENT_TIMESTAMP with a precision", "leave the precision out")
-
-
-def _anonymous(node: exp.Expr, reading: Reading) -> Expression:
+    """A function under the name that was written."""
+    reading.only(node, "this", "expressions", *_NOTES)
     name = str(node.this).upper()
-    if name == "NOW" and not node.expressions:
-        return Call(Function.NOW, (), reading.place(node))
-    if name == "VALUES" and len(node.expressions) == 1:
+    if None in node.expressions:
+        raise reading.malformed(node, f"{name} without an argument", "an expression")
+    if name == "VALUES" and len(node.expressions) == 1 and reading.dialect is Dialect.MYSQL:
         return Name(reading.name(node.expressions[0]), "excluded", reading.place(node))
-    instead = "declare the column as generated and leave it out" if name in {"NEW_ID", "NEXTVAL"} else ""
-    if name == "ROW_COUNT":
-        instead = "in a procedure, assign it right after the statement: SET n = ROW_COUNT()"
-    raise reading.refuse(node, f"the function {name}", instead)
+    return _named_call(name, node, list(node.expressions), reading)
+
+
+def _named_call(name: str, node: exp.Expr, arguments: list[Any], reading: Reading) -> Expression:
+    _as_written(name, node, arguments, reading)
+    found = FUNCTIONS[reading.dialect].get(name)
+    least, most = (found.least, found.most) if found is not None else _ARGUMENTS[name]
+    if len(arguments) < least or (most is not None and len(arguments) > most):
+        wanted = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+        raise reading.malformed(node, f"{name} with {len(arguments)} arguments", wanted)
+    values = tuple(expression(argument, reading) for argument in arguments)
+    place = reading.place(node)
+    if found is not None:
+        return Call(found.function, values, place)
+    if name == "MOD":
+        return BinaryOperation(Binary.MODULO, values[0], values[1], place)
+    return Is(values[0], Truth.NULL, False, place)
+
+
+_ARGUMENTS = {"MOD": (2, 2), "ISNULL": (1, 1)}
+_OPERATORS = {Dialect.POSTGRESQL: {"MOD"}, Dialect.MYSQL: {"MOD", "ISNULL"}, Dialect.SQLITE: frozenset[str]()}
+
+
+def _as_written(name: str, node: exp.Expr, arguments: list[Any], reading: Reading) -> None:
+    """Refuses a function that is not the language's, or not the dialect's, or means something else in it."""
+    dialect = reading.dialect
+    if name == "LENGTH" and dialect is Dialect.MYSQL:
+        raise reading.refuse(node, "LENGTH in bytes", "use CHAR_LENGTH")
+    if name == "MOD" and dialect is Dialect.SQLITE:
+        raise reading.refuse(node, "MOD in SQLite, which is of floats,", "use %")
+    if name in {"TRIM", "BTRIM"} and len(arguments) > 1:
+        raise reading.refuse(node, "TRIM of one side or of other characters", "use TRIM(text)")
+    if name in {"CURRENT_TIMESTAMP", "NOW"} and len(arguments) == 1 and dialect is not Dialect.SQLITE:
+        raise reading.refuse(node, f"{name} with a precision", "leave the precision out")
+    if name in FUNCTIONS[dialect] or name in _OPERATORS[dialect]:
+        return
+    if (other := instead_of(name, dialect)) is not None:
+        raise reading.malformed(node, f"the function {name}, which {dialect} does not have", other)
+    raise reading.refuse(node, *OUTSIDE.get(name, (f"the function {name}", "")))
+
+
+def _now(node: exp.Expr, reading: Reading) -> Expression:
+    """CURRENT_TIMESTAMP without parentheses, which all of them have."""
+    reading.only(node, *_NOTES)
+    return Call(Function.NOW, (), reading.place(node))
+
+
+def _if(node: exp.Expr, reading: Reading) -> Expression:
+    reading.only(node, "this", "true", "false")
+    arguments = [node.args[name] for name in ("this", "true", "false") if node.args.get(name) is not None]
+    return _named_call("IF", node, arguments, reading)
+
+
+def _substring(node: exp.Expr, reading: Reading) -> Expression:
+    """SUBSTRING is parsed by sqlglot for its other form: ``SUBSTRING(a FROM 2 FOR 3)``."""
+    reading.only(node, "this", "start", "length", *_NOTES)
+    arguments = [node.args[name] for name in ("this", "start", "length") if node.args.get(name) is not None]
+    return _named_call("SUBSTRING", node, arguments, reading)
+
+
+def _trim(node: exp.Expr, reading: Reading) -> Expression:
+    if node.args.get("position") or node.args.get("expression"):
+        raise reading.refuse(node, "TRIM of one side or of other characters", "use TRIM(text)")
+    reading.only(node, "this", *_NOTES)
+    return _named_call("TRIM", node, [node.this] if node.this is not None else [], reading)
+
+
+def _extreme(node: exp.Expr, reading: Reading) -> Expression:
+    """SQLite's MAX and MIN of several values."""
+    name = "MAX" if isinstance(node, exp.Greatest) else "MIN"
+    reading.only(node, "this", "expressions", *_NOTES)
+    return _named_call(name, node, [node.this, *node.expressions], reading)
 
 
 _READERS: dict[type[exp.Expr], Callable[[exp.Expr, Reading], Expression]] = {
@@ -391,6 +428,7 @@ _READERS: dict[type[exp.Expr], Callable[[exp.Expr, Reading], Expression]] = {
     exp.Column: _column,
     exp.Placeholder: _parameter,
     exp.Neg: _negation,
+    Plus: _plus,
     exp.BitwiseNot: _bit_not,
     exp.Not: _not,
     exp.Is: _is,
@@ -402,5 +440,11 @@ _READERS: dict[type[exp.Expr], Callable[[exp.Expr, Reading], Expression]] = {
     exp.Subquery: _scalar,
     exp.Case: _case,
     exp.Cast: _cast,
-    exp.Anonymous: _anonymous,
+    exp.Anonymous: _call,
+    exp.CurrentTimestamp: _now,
+    exp.If: _if,
+    exp.Substring: _substring,
+    exp.Trim: _trim,
+    exp.Greatest: _extreme,
+    exp.Least: _extreme,
 }

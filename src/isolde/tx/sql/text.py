@@ -10,7 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from isolde.errors import MalformedProgram, OutsideFragment
 from isolde.tx.dialects import Dialect
@@ -311,15 +311,6 @@ class Prepared:
         before = self.tokens[index - 1] if index else None
         return before is None or before.kind is not Kind.WORD or before.text.upper() in _BEFORE_OPERANDS
 
-    def plus(self) -> Token | None:
-        """The first plus that stands before a value alone, if the value is not a number."""
-        for before, token, after in zip(self.tokens, self.tokens[1:], self.tokens[2:], strict=False):
-            prefix = before.kind is Kind.SYMBOL and before.text not in (")", "]")
-            keyword = before.kind is Kind.WORD and before.text.upper() in _BEFORE_OPERANDS
-            if token.symbol("+") and (prefix or keyword) and after.kind is not Kind.NUMBER:
-                return token
-        return None
-
     def original(self, position: int) -> int:
         index = bisect_right(self.moves, position, key=lambda move: move[0]) - 1
         if index < 0:
@@ -370,6 +361,7 @@ def prepare(text: Text, dialect: Dialect) -> Prepared:
         index += size
     add(content[at:], at, len(content) - at)
     _well_spaced(text, found)
+    _spoken(text, found, dialect)
     strings = {token.start: token for token in found if token.kind is Kind.STRING}
     return Prepared(
         text,
@@ -393,3 +385,27 @@ def _well_spaced(text: Text, found: tuple[Token, ...]) -> None:
             raise text.refuse(two.start, "a string written in two parts", "write it as one")
     if found and found[-1].symbol(","):
         raise text.malformed(found[-1].start, "','", "an item after the comma")
+
+
+_OPERATORS = {
+    "==": (Dialect.SQLITE,),
+    "<=>": (Dialect.MYSQL,),
+    "&&": (Dialect.MYSQL, Dialect.POSTGRESQL),
+    "!": (Dialect.MYSQL,),
+    "::": (Dialect.POSTGRESQL,),
+}
+
+
+def _spoken(text: Text, found: tuple[Token, ...], dialect: Dialect) -> None:
+    """sqlglot takes other databases' operators and literals for the dialect's."""
+    literals = ("E", "DATETIME", "TIMESTAMP") if dialect is Dialect.SQLITE else ("E", "DATETIME")
+    for one, two in zip_longest(found, found[1:]):
+        if one.kind is Kind.SYMBOL and dialect not in _OPERATORS.get(one.text, (dialect,)):
+            raise text.malformed(one.start, f"'{one.text}'", f"an operator of {dialect}")
+        if dialect is Dialect.MYSQL and one.word("ISNULL", "NOTNULL") and (two is None or not two.symbol("(")):
+            # A name there, so that "a ISNULL" is a with another name.
+            raise text.refuse(one.start, f"the word {one.text.upper()} here", "use IS NULL, IS NOT NULL")
+        if two is not None and one.kind is Kind.NUMBER and two.kind is Kind.WORD and one.end == two.start:
+            raise text.malformed(one.start, f"'{one.text}{two.text}'", "a number")
+        if two is not None and two.kind is Kind.STRING and one.word(*literals):
+            raise text.malformed(one.start, f"'{one.text}' before a string", f"a literal of {dialect}")

@@ -10,11 +10,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NoReturn
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.parser import Parser
+from sqlglot.tokenizer_core import TokenType
 
 from isolde.errors import MalformedProgram, OutsideFragment
 from isolde.tx.dialects import Dialect
@@ -22,6 +25,38 @@ from isolde.tx.place import Place
 from isolde.tx.sql.text import Prepared, Text, Token, fold, prepare
 
 _DIALECTS = {Dialect.POSTGRESQL: "postgres", Dialect.MYSQL: "mysql", Dialect.SQLITE: "sqlite"}
+_AGGREGATES = ("AVG", "COUNT", "MAX", "MIN", "SUM")
+# Casts in one database, and something else or nothing in the others.
+_FOREIGN = {"CEIL", "FLOOR", "SAFE_CAST", "TRY_CAST"}
+
+
+class Plus(exp.Unary):
+    """A plus before a value. sqlglot drops it; but ``+ '1'`` is a number in PostgreSQL, and ``+a`` has no affinity in SQLite."""
+
+
+@cache
+def _parser(dialect: Dialect) -> tuple[type[Parser], sqlglot.Dialect]:
+    """sqlglot's, which knows the names of aggregates only: other calls are kept as they are written, for ``functions.py``."""
+    spoken = sqlglot.Dialect.get_or_raise(_DIALECTS[dialect])
+    base = spoken.parser_class
+    left_out = {
+        Dialect.POSTGRESQL: {"CONVERT"},
+        Dialect.MYSQL: set[str](),
+        Dialect.SQLITE: {"CONVERT", "SUBSTRING", "TRIM"},
+    }[dialect]
+    own: dict[str, Any] = {
+        "FUNCTIONS": {name: base.FUNCTIONS[name] for name in _AGGREGATES},
+        "FUNCTION_PARSERS": {
+            name: read for name, read in base.FUNCTION_PARSERS.items() if name not in _FOREIGN | left_out
+        },
+    }
+    if dialect is not Dialect.MYSQL:
+        # MySQL's own parser drops it.
+        plus = {TokenType.PLUS: lambda self: self.expression(Plus(this=self._parse_unary()))}
+        own["UNARY_PARSERS"] = base.UNARY_PARSERS | plus
+    made: type[Parser] = type(base.__name__, (base,), own)
+    return made, spoken
+
 
 _NAMES: dict[str, tuple[str, str]] = {
     "With": ("a common table expression (WITH)", "write the query in place of its name, or use two statements"),
@@ -61,7 +96,6 @@ _NAMES: dict[str, tuple[str, str]] = {
     "RawString": ("a dollar-quoted string", "use quotes"),
     "CurrentDate": ("CURRENT_DATE", "give the date as a parameter"),
     "CurrentTime": ("CURRENT_TIME", "give the time as a parameter"),
-    "Rand": ("a random number", "give it as a parameter"),
     "GroupConcat": ("GROUP_CONCAT", "loop over the rows"),
     "Merge": ("MERGE", "use INSERT … ON CONFLICT, or two statements"),
     "TruncateTable": ("TRUNCATE", "use DELETE without WHERE"),
@@ -209,13 +243,10 @@ class Reading:
 def trees(text: Text, dialect: Dialect) -> tuple[list[exp.Expr], Reading]:
     """The trees of all statements in ``text``; ``MalformedProgram`` if it is no SQL."""
     prepared = prepare(text, dialect)
-    plus = prepared.plus() if dialect is Dialect.SQLITE else None
-    if plus is not None:
-        # sqlglot drops it, and SQLite does not: +column has no affinity, so that +a = '1' is false where a is 1.
-        raise text.refuse(plus.start, "a plus before a value in SQLite", "leave it out, or add 0")
     try:
         with _quietly():
-            parsed = sqlglot.parse(prepared.sql, dialect=_DIALECTS[dialect])
+            parser, spoken = _parser(dialect)
+            parsed = parser(dialect=spoken).parse(spoken.tokenize(prepared.sql), prepared.sql)
     except RecursionError:
         raise text.refuse(0, "an expression that is nested so deeply", "use several statements") from None
     except ParseError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -72,7 +73,8 @@ def column_type(node: exp.DataType, reading: Reading, *, cast: bool = False) -> 
     if kind in _ZONED and reading.dialect is Dialect.POSTGRESQL:
         raise reading.refuse(node, "a time with a zone", "use TIMESTAMP")
     if kind in _TIMES:
-        return _time(numbers, reading.dialect)
+        time = _time(numbers, reading.dialect)
+        return replace(time, moment=True) if kind in _ZONED and not cast else time
     instead = "use TIMESTAMP" if kind in {_T.DATE, _T.TIME} else ""
     raise reading.refuse(node, f"the type {node.sql().upper()}", instead)
 
