@@ -194,6 +194,17 @@ def test_a_told_value_that_was_written_twice_means_either_write(told: str, verdi
         assert all(holds_up(history, level, anomaly) for anomaly in finding.anomalies)
 
 
+@pytest.mark.parametrize(
+    "text", ["versions: y=[_,_]\ns1: [r(x,_)]", "initial: y=1\nversions: y=[1,1]\ns1: [r(y,2)]!unknown"]
+)
+def test_versions_lines_that_contradict_themselves_are_their_own_witness(text: str) -> None:
+    columns = encode(parse(text))
+    for level in (Level.READ_COMMITTED, Level.SERIALIZABLE, Level.LINEARIZABLE):
+        (anomaly,) = check(columns, [level]).findings[0].anomalies
+        witness = cut_out(columns, level, anomaly)
+        assert (witness.transactions, [chain.key for chain in witness.versions]) == ((), ["y"])
+
+
 def test_shared_elements_are_told_apart() -> None:
     twice = parse("s1: [a(x,1)]\ns2: [a(x,1) a(x,2)]\ns3: [r(x,[1,1,2])]")
     assert check(encode(twice), [Level.SERIALIZABLE]).findings[0].verdict is Verdict.SATISFIED

@@ -42,8 +42,8 @@ def cut_out(
     Where the order of writes was known only through a longer chain of reads, the transactions of that chain are added.
     """
     options = {"session_order": session_order, "judge_aborted": judge_aborted}
-    if anomaly.name == "no-linearization":
-        for candidate in _unordered(columns, anomaly):
+    if anomaly.name == "no-linearization" or not anomaly.positions:
+        for candidate in _unordered(columns, anomaly) if anomaly.positions else _told(columns):
             if check(encode(candidate), [level], **options).findings[0].verdict is Verdict.VIOLATED:
                 return candidate
     analysis = Analysis(columns, **options)
@@ -63,6 +63,14 @@ def cut_out(
                 f"the {anomaly.name} could not be cut out of {columns.name}; please report this with the file"
             )
         needed = more
+
+
+def _told(columns: Columns) -> Iterator[History]:
+    """What versions lines say against themselves: those of one key, without any transaction."""
+    whole = decode(columns, [])
+    for key in dict.fromkeys(chain.key for chain in whole.versions):
+        initial = {k: value for k, value in whole.initial.items() if k == key}
+        yield replace(whole, initial=initial, versions=tuple(chain for chain in whole.versions if chain.key == key))
 
 
 def _unordered(columns: Columns, anomaly: Anomaly) -> Iterator[History]:
