@@ -100,3 +100,17 @@ def test_mysql_refuses_to_store_a_time_as_a_number() -> None:
 def test_a_times_digits_are_read_and_written(dialect: Dialect, type_: str, written: dict[Dialect, str]) -> None:
     column = schema(f"CREATE TABLE t (m {type_})", dialect).tables["t"].columns[0]
     assert {other: column_type(column.type, other) for other in Dialect} == written
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("TIMESTAMP '2024-01-31 12:00:00'", "2024-01-31 12:00:00"),
+        ("TIMESTAMP '2024-01-31 12:00:00.5'", "2024-01-31 12:00:00.5"),
+        ("TIMESTAMP '2024-01-31 12:00:00.123456'", "2024-01-31 12:00:00.123456"),
+        ("CAST('2024-01-31 12:00:00.5' AS DATETIME)", "2024-01-31 12:00:00"),
+    ],
+)
+def test_mysqls_literal_of_a_time_has_the_digits_that_are_written(written: str, text: str) -> None:
+    store = Store(schema("CREATE TABLE t (m DATETIME)", MY), MY)
+    assert rows(store, f"SELECT {written}, CONCAT({written})") == [(datetime.fromisoformat(text), text)]

@@ -37,7 +37,7 @@ from isolde.tx.expressions import (
 from isolde.tx.sql import queries
 from isolde.tx.sql.text import Kind
 from isolde.tx.sql.trees import Reading
-from isolde.tx.sql.types import column_type
+from isolde.tx.sql.types import column_type, time_written
 
 _BINARY: dict[type[exp.Expr], Binary] = {
     exp.Add: Binary.ADD,
@@ -325,7 +325,8 @@ def _case(node: exp.Expr, reading: Reading) -> Expression:
 
 def _cast(node: exp.Expr, reading: Reading) -> Expression:
     reading.only(node, "this", "to", "_type")
-    return Cast(expression(node.this, reading), column_type(node.args["to"], reading, cast=True), reading.place(node))
+    type_ = time_written(node, reading) or column_type(node.args["to"], reading, cast=True)
+    return Cast(expression(node.this, reading), type_, reading.place(node))
 
 
 def _aggregate(node: exp.Expr, aggregation: Aggregation, reading: Reading) -> Expression:

@@ -77,6 +77,14 @@ def column_type(node: exp.DataType, reading: Reading, *, cast: bool = False) -> 
     raise reading.refuse(node, f"the type {node.sql().upper()}", instead)
 
 
+def time_written(node: exp.Expr, reading: Reading) -> Type | None:
+    """The type of MySQL's TIMESTAMP '…', which has as many digits of a second as are written; it casts to DATETIME only."""
+    zoned = node.args["to"].this in _ZONED
+    if reading.dialect is not Dialect.MYSQL or not zoned or not isinstance(node.this, exp.Literal):
+        return None
+    return _time((len(node.this.this.partition(".")[2].rstrip()),), Dialect.MYSQL)
+
+
 def _time(numbers: tuple[int, ...], dialect: Dialect) -> Type:
     # Without a size, MySQL's has whole seconds only, and PostgreSQL's has all six digits. SQLite's says nothing.
     digits = numbers[0] if numbers else (0 if dialect is Dialect.MYSQL else 6)
