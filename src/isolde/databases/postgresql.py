@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -259,13 +260,23 @@ def _sent(value: Any) -> bytes | None:
     return text.encode()
 
 
-# By type: bool, bytea, int8, int2, int4, oid, xid, float4, float8, numeric, xid8. All others are text as it came.
+def _time(raw: bytes) -> datetime | str:
+    """What Python has no time for (infinity, years before Christ or after 9999) stays a text."""
+    text = raw.decode()
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return text
+
+
+# By type: bool, bytea, int8, int2, int4, oid, xid, float4, float8, numeric, xid8, timestamp. All others are text as it came.
 _DECODERS: dict[int, Callable[[bytes], Any]] = {
     16: b"t".__eq__,
     17: lambda raw: bytes.fromhex(raw[2:].decode()),
     **dict.fromkeys((20, 21, 23, 26, 28, 5069), int),
     **dict.fromkeys((700, 701), float),
     1700: lambda raw: Decimal(raw.decode()),
+    1114: _time,
 }
 
 
