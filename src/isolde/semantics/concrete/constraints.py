@@ -92,7 +92,7 @@ def updated(store: Store, position: int, hits: list[Hit], checks: Checks) -> int
         table.replace(number, row, undo)
     if checks.outgoing or checks.incoming:
         _references(store, checks, [hit[2] for hit in hits], [hit[1] for hit in hits])
-    if store.dialect is Dialect.MYSQL:
+    if store.dialect is Dialect.MYSQL and not store.counts_found:
         return sum(_different(old, new) for _, old, new in hits)
     return len(hits)
 
@@ -125,7 +125,7 @@ def updated_keys(store: Store, position: int, hits: list[Hit], checks: Checks) -
         table.counter = max(table.counter, *(row[table.info.generated] + 1 for _, _, row in hits), 0)
     if checks.outgoing or checks.incoming:
         _references(store, checks, [hit[2] for hit in hits], [hit[1] for hit in hits])
-    if store.dialect is Dialect.MYSQL:
+    if store.dialect is Dialect.MYSQL and not store.counts_found:
         return sum(_different(old, new) for _, old, new in hits)
     return len(hits)
 
@@ -434,5 +434,5 @@ def _resolved(
     gone.append(old)
     if store.dialect is Dialect.MYSQL:
         _references(store, plan.checks, [new], [old])
-        return 2 if old != new else 0
+        return 2 if old != new else int(store.counts_found)
     return 1
