@@ -90,6 +90,28 @@ def test_values_come_back_as_the_same_values(both: tuple[Any, Any]) -> None:
     assert [repr(value) for value in real(*given)] == [repr(value) for value in store(*given)]
 
 
+@transaction
+def take(tx: Any, given: Any) -> Any:
+    row = tx.one(
+        "SELECT COUNT(:given) AS n, MAX(CASE WHEN :given IS NULL THEN 'nothing' ELSE 'a' END) AS t FROM shelf",
+        given=given,
+    )
+    return row.n, row.t
+
+
+@transaction
+def halve(tx: Any, given: float) -> Any:
+    return tx.value("SELECT :given / 2 AS half", given=given)
+
+
+@pytest.mark.parametrize("given", [1, "a", None, 0.5, Decimal("1.5"), True, BOUGHT], ids=str)
+def test_a_parameter_may_stand_where_any_type_is_taken(both: tuple[Any, Any], given: Any) -> None:
+    real, store = both
+    assert real(take, given) == store(take, given)
+    if isinstance(given, float):
+        assert real(halve, given) == store(halve, given) == 0.25
+
+
 def test_rows_that_are_found_and_not_changed_count_alike(both: tuple[Any, Any]) -> None:
     real, store = both
     assert real(unchanged) == store(unchanged) == (2, 1)

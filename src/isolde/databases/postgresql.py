@@ -50,6 +50,7 @@ _ABORTED = ("40", "23", "25P02", "55P03", "57014")
 _NO_RIGHT = "42501"
 # The numbers of types that parameters are sent as.
 _BOOLEAN, _BIGINT, _INTEGER, _NUMERIC = 16, 20, 23, 1700
+_SENT_AS: tuple[tuple[type, int], ...] = ((Decimal, _NUMERIC), (float, 701), (datetime, 1114))
 
 
 class PostgresqlConnection(KeyValueConnection):
@@ -244,7 +245,7 @@ def _type(value: object) -> int:
         return _BOOLEAN
     if isinstance(value, int):
         return _INTEGER if -(2**31) <= value < 2**31 else _BIGINT if -(2**63) <= value < 2**63 else _NUMERIC
-    return _NUMERIC if isinstance(value, Decimal) else 0
+    return next((type_ for kind, type_ in _SENT_AS if isinstance(value, kind)), 0)
 
 
 def _sent(value: Any) -> bytes | None:
