@@ -181,8 +181,13 @@ def _number(text: str, node: exp.Expr, reading: Reading) -> int | Decimal | floa
         return Decimal(text)
     if re.fullmatch(r"(\d+\.?\d*|\.\d+)[eE][+-]?\d{1,3}", text):
         # PostgreSQL's 1e3 is exact, the others' is not.
-        return Decimal(text) if reading.dialect is Dialect.POSTGRESQL else float(text)
+        return _written_out(Decimal(text)) if reading.dialect is Dialect.POSTGRESQL else float(text)
     raise reading.malformed(node, f"'{text}'", "a number")
+
+
+def _written_out(number: Decimal) -> Decimal:
+    """PostgreSQL's 1e3 is 1000, with no digits after the point, and not a number of thousands."""
+    return Decimal(format(number, "f"))
 
 
 def _boolean(node: exp.Expr, reading: Reading) -> Literal:

@@ -58,6 +58,11 @@ def column_type(node: exp.DataType, reading: Reading, *, cast: bool = False) -> 
         if kind is _T.UDECIMAL:
             raise reading.refuse(node, "an unsigned decimal", "use a CHECK")
         return _decimal(numbers, reading.dialect)
+    if kind in {_T.DOUBLE, _T.FLOAT} and len(numbers) > 1 and reading.dialect is Dialect.MYSQL:
+        raise reading.refuse(node, "a float with digits after the point", "use DECIMAL, or leave the size out")
+    if kind is _T.DOUBLE and numbers and numbers[0] <= 24 and reading.dialect is Dialect.POSTGRESQL:
+        # sqlglot takes PostgreSQL's FLOAT(n) for a DOUBLE, whatever its size.
+        return Type(Kind.FLOAT, bits=32)
     if kind is _T.DOUBLE or (kind is _T.FLOAT and reading.dialect is Dialect.SQLITE):
         return FLOAT
     if kind is _T.FLOAT:
