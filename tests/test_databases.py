@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, cast
 
@@ -317,6 +318,10 @@ def test_rows_come_as_pythons_own_types(server: Server) -> None:
         rows = connection.execute(query, ("%s", -3, b"\x01\\")).rows
         assert rows == [(1, 2, "ä", None, True, False, Decimal("1.50"), 2.5, b"\x00\xff", "%s", -3, b"\x01\\")]
         assert [type(value) for value in rows[0][4:6]] == [bool, bool]
+        times = connection.execute(
+            "SELECT $1::timestamp, 'infinity'::timestamp", (datetime(2024, 1, 2, 3, 4, 5, 60),)
+        ).rows
+        assert times == [(datetime(2024, 1, 2, 3, 4, 5, 60), "infinity")]
     mariadb = open_database(server("mariadb").url)[1]
     with session(mariadb) as (connection, _):
         rows = connection.execute("SELECT 1, 'ä%%', NULL, 1.50, 2.5e0, %s, %s", ("'x", -3)).rows

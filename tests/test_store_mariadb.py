@@ -247,6 +247,26 @@ def test_an_id_of_a_row_that_was_not_inserted_goes_to_the_next_row() -> None:
     assert made.state()["t"][-1] == (27, 60, None)
 
 
+@pytest.mark.parametrize(
+    ("failing", "next_id"),
+    [
+        ("INSERT INTO t (a, c) VALUES (8, 9)", 2),
+        ("INSERT INTO t (a, c) VALUES (8, 9), (9, 1)", 2),
+        ("INSERT INTO t (a, c) VALUES (8, 1), (9, 9)", 4),
+        ("INSERT INTO t (id, a, c) VALUES (20, 8, 1), (NULL, 9, 9)", 21),
+        ("INSERT IGNORE INTO t (a, c) VALUES (8, 9)", 2),
+        ("REPLACE INTO t (a, c) VALUES (8, 9)", 2),
+        ("INSERT INTO t (a, c) VALUES (1, 1)", 3),
+    ],
+)
+def test_an_id_is_drawn_for_a_row_that_passed_its_checks(failing: str, next_id: int) -> None:
+    made = store("INSERT INTO t (a) VALUES (1)")
+    with pytest.raises(ExecutionError):
+        run(made, failing)
+    run(made, "INSERT INTO t (a) VALUES (2)")
+    assert made.state()["t"][-1] == (next_id, 2, None)
+
+
 def test_the_counter_of_ids_follows_an_update_of_one() -> None:
     made = store(
         "INSERT INTO t (a) VALUES (1)", "INSERT INTO t (id, a) VALUES (NULL, 1) ON DUPLICATE KEY UPDATE id = 300"

@@ -160,3 +160,17 @@ def test_a_variable_may_be_a_timestamp_of_mysql() -> None:
     store.call(found, "p", (NOON,))
     with pytest.raises(ExecutionError, match="for a TIMESTAMP"):
         store.call(found, "p", (datetime(1960, 1, 1),))
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("TIMESTAMP '2024-01-31 12:00:00'", "2024-01-31 12:00:00"),
+        ("TIMESTAMP '2024-01-31 12:00:00.5'", "2024-01-31 12:00:00.5"),
+        ("TIMESTAMP '2024-01-31 12:00:00.123456'", "2024-01-31 12:00:00.123456"),
+        ("CAST('2024-01-31 12:00:00.5' AS DATETIME)", "2024-01-31 12:00:00"),
+    ],
+)
+def test_mysqls_literal_of_a_time_has_the_digits_that_are_written(written: str, text: str) -> None:
+    store = Store(schema("CREATE TABLE t (m DATETIME)", MY), MY)
+    assert rows(store, f"SELECT {written}, CONCAT({written})") == [(datetime.fromisoformat(text), text)]

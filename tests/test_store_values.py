@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -185,3 +186,45 @@ def test_a_char_holds_what_no_spaces_are_added_to(dialect: Dialect, short: bool,
     if dialect is not LITE:
         with pytest.raises(ExecutionError, match="longer than 1"):
             rows(Store(tables, dialect), "INSERT INTO t (d) VALUES ('ab')")
+
+
+NOON = datetime(2024, 1, 2, 12, 0, 0, 500_000)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "given", "expected"),
+    [
+        (PG, "SELECT :x", True, True),
+        (MY, "SELECT :x", True, 1),
+        (MY, "SELECT CONCAT(:x, 'x')", True, "1x"),
+        (MY, "SELECT CONCAT(:x, 'x')", NOON, "2024-01-02 12:00:00.500000x"),
+        (MY, "SELECT CONCAT(:x, 'x')", NOON.replace(microsecond=0), "2024-01-02 12:00:00x"),
+        (LITE, "SELECT :x", True, 1),
+        (LITE, "SELECT CAST(:x AS TEXT)", True, "1"),
+        (LITE, "SELECT :x * 2", Decimal("1.50"), 3.0),
+        (LITE, "SELECT :x || 'x'", NOON, "2024-01-02 12:00:00.500000x"),
+    ],
+)
+def test_a_parameter_is_what_the_database_makes_of_it(dialect: Dialect, text: str, given: Any, expected: Any) -> None:
+    """MySQL has no booleans, SQLite neither booleans nor decimals nor times."""
+    with Store(schema("CREATE TABLE t (i INT)", dialect), dialect).transaction() as transaction:
+        ((found,),) = transaction.run(statement(text, dialect), {"x": given}).rows
+    assert repr(found) == repr(expected)
+
+
+def test_a_limit_is_a_number() -> None:
+    limited = "SELECT i FROM t ORDER BY i LIMIT :n"
+    for dialect, given, expected in (
+        (PG, None, [(1,), (2,)]),
+        (LITE, 1.0, [(1,)]),
+        (LITE, -1, [(1,), (2,)]),
+        (MY, 1, [(1,)]),
+    ):
+        store = Store(schema("CREATE TABLE t (i INT)", dialect), dialect)
+        rows(store, "INSERT INTO t VALUES (1), (2)")
+        assert store.transaction().run(statement(limited, dialect), {"n": given}).rows == expected
+    refused: tuple[tuple[Dialect, Any], ...] = ((MY, None), (LITE, "1"))
+    for dialect, wrong in refused:
+        store = Store(schema("CREATE TABLE t (i INT)", dialect), dialect)
+        with pytest.raises(OutsideFragment, match="LIMIT"):
+            store.transaction().run(statement(limited, dialect), {"n": wrong})

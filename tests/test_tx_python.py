@@ -416,6 +416,16 @@ def calls_others(_: Any, a: int) -> Any:
 
 
 @transaction
+def uses_a_method(_: Any, a: str) -> Any:
+    return a.upper()
+
+
+@transaction
+def takes_a_column_at_once(tx: Any) -> Any:
+    return tx.one("SELECT id FROM course").id
+
+
+@transaction
 def has_defaults(_: Any, a: int = 3) -> Any:
     return a
 
@@ -444,6 +454,11 @@ def uses_a_window(tx: Any) -> Any:
         (passes_too_much, "the argument a is outside of the transaction language; the SQL has no :a"),
         (may_skip, "where it may be skipped"),
         (calls_others, "the call 'print'"),
+        (
+            uses_a_method,
+            "'a.upper()' inside an expression is outside of the transaction language; compute it in a statement",
+        ),
+        (takes_a_column_at_once, "assign the row to a variable, and take its columns from there"),
         (has_defaults, "this list of parameters"),
         (comprehends, "outside of the transaction language"),
         (uses_a_window, "a window function"),

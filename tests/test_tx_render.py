@@ -154,7 +154,7 @@ def test_drivers_get_their_marks_and_the_names_in_order() -> None:
 
 
 def test_values_of_every_kind_are_written() -> None:
-    assert render(Literal(Decimal("1E+3")), PG) == "1000.0"
+    assert render(Literal(Decimal("1E+3")), PG) == "1000."
     assert render(Literal(0.1), MY) == "0.1e0"
     assert render(Literal(datetime(2024, 1, 2, 3, 4)), PG) == "TIMESTAMP '2024-01-02 03:04:00'"
     assert render(Literal(datetime(2024, 1, 2, 3, 4)), LITE) == "'2024-01-02 03:04:00'"

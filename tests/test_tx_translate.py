@@ -31,3 +31,21 @@ def test_the_columns_that_come_back_are_known_before_it_is_sent() -> None:
     assert ready.columns == ("id", "v", "w")
     assert ready.parameters == ("i",)
     assert not ready.changes
+
+
+def test_a_text_means_what_the_dialect_says_that_it_is_in() -> None:
+    translator = Translator(TABLES, Dialect.SQLITE, "")
+    text = "SELECT v || 1 AS x FROM one"
+    assert translator.ready(text, Dialect.POSTGRESQL).text == "SELECT v || 1 AS x FROM one AS one"
+    assert translator.ready(text, Dialect.MYSQL).text == "SELECT v OR 1 AS x FROM one AS one"
+
+
+def test_postgresql_is_told_what_a_parameter_is_where_all_types_are_taken() -> None:
+    translator = Translator(TABLES, Dialect.POSTGRESQL, "")
+    for written, sent in (
+        ("SELECT CONCAT(:a, 'x') AS c", "SELECT CONCAT(COALESCE($1, NULL), 'x') AS c"),
+        ("SELECT id FROM one WHERE :a IS NULL", "SELECT id FROM one AS one WHERE COALESCE($1, NULL) IS NULL"),
+        ("SELECT COUNT(:a) AS n FROM one", "SELECT COUNT(COALESCE($1, NULL)) AS n FROM one AS one"),
+        ("SELECT id FROM one WHERE :a IS TRUE", "SELECT id FROM one AS one WHERE $1 IS TRUE"),
+    ):
+        assert translator.ready(written, Dialect.POSTGRESQL).text == sent

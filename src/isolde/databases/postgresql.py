@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,7 @@ _ABORTED = ("40", "23", "25P02", "55P03", "57014")
 _NO_RIGHT = "42501"
 # The numbers of types that parameters are sent as.
 _BOOLEAN, _BIGINT, _INTEGER, _NUMERIC = 16, 20, 23, 1700
+_SENT_AS: tuple[tuple[type, int], ...] = ((Decimal, _NUMERIC), (float, 701), (datetime, 1114))
 
 
 class PostgresqlConnection(KeyValueConnection):
@@ -243,7 +245,7 @@ def _type(value: object) -> int:
         return _BOOLEAN
     if isinstance(value, int):
         return _INTEGER if -(2**31) <= value < 2**31 else _BIGINT if -(2**63) <= value < 2**63 else _NUMERIC
-    return _NUMERIC if isinstance(value, Decimal) else 0
+    return next((type_ for kind, type_ in _SENT_AS if isinstance(value, kind)), 0)
 
 
 def _sent(value: Any) -> bytes | None:
@@ -259,13 +261,23 @@ def _sent(value: Any) -> bytes | None:
     return text.encode()
 
 
-# By type: bool, bytea, int8, int2, int4, oid, xid, float4, float8, numeric, xid8. All others are text as it came.
+def _time(raw: bytes) -> datetime | str:
+    """What Python has no time for (infinity, years before Christ or after 9999) stays a text."""
+    text = raw.decode()
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return text
+
+
+# By type: bool, bytea, int8, int2, int4, oid, xid, float4, float8, numeric, xid8, timestamp. All others are text as it came.
 _DECODERS: dict[int, Callable[[bytes], Any]] = {
     16: b"t".__eq__,
     17: lambda raw: bytes.fromhex(raw[2:].decode()),
     **dict.fromkeys((20, 21, 23, 26, 28, 5069), int),
     **dict.fromkeys((700, 701), float),
     1700: lambda raw: Decimal(raw.decode()),
+    1114: _time,
 }
 
 

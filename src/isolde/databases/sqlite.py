@@ -7,6 +7,8 @@ import sqlite3
 import tempfile
 from collections.abc import Sequence
 from contextlib import closing
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,13 @@ def _translated(error: sqlite3.Error, text: str) -> Exception:
     return StatementFailed(text, str(error))
 
 
+def _sent(value: Any) -> Any:
+    """SQLite has neither decimals nor times: a number with a fraction is a float in its SQL, too, and a time a text."""
+    if isinstance(value, Decimal):
+        return float(value)
+    return value.isoformat(sep=" ") if isinstance(value, datetime) else value
+
+
 class SqliteConnection(KeyValueConnection):
     def __init__(self, file: str, table: Table) -> None:
         super().__init__(table, _DIALECT)
@@ -46,6 +55,8 @@ class SqliteConnection(KeyValueConnection):
             file, timeout=_LOCK_WAIT_S, isolation_level=None, check_same_thread=False, cached_statements=64
         )
         self._connection.execute("PRAGMA synchronous = NORMAL")
+        # Off unless asked for, for the sake of old files; what tables say is to hold.
+        self._connection.execute("PRAGMA foreign_keys = ON")
 
     def _run(self, text: str, parameters: Sequence[Any]) -> sqlite3.Cursor:
         try:
@@ -67,7 +78,7 @@ class SqliteConnection(KeyValueConnection):
         return self._run(text, parameters).rowcount
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
-        cursor = self._run(statement, parameters)
+        cursor = self._run(statement, [_sent(value) for value in parameters])
         try:
             rows = cursor.fetchall() if cursor.description else None
         except sqlite3.Error as error:

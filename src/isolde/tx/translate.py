@@ -8,7 +8,7 @@ from typing import Any
 
 from isolde.errors import MalformedProgram, OutsideFragment
 from isolde.tx.dialects import Dialect
-from isolde.tx.expressions import Name
+from isolde.tx.expressions import Aggregate, Aggregation, Call, Function, Is, Literal, Name, Parameter, Truth
 from isolde.tx.queries import Item, Join, QuerySource, Select, Source, Star, TableSource
 from isolde.tx.render import rendered
 from isolde.tx.rewrite import rewritten
@@ -36,18 +36,21 @@ class Translator:
 
     def __init__(self, schema: Schema, dialect: Dialect, prefix: str) -> None:
         self.schema, self.dialect, self.prefix = schema, dialect, prefix
-        self._known: dict[str, Ready] = {}
+        self._known: dict[tuple[str, Dialect], Ready] = {}
 
     def ready(self, sql: str, spoken: Dialect) -> Ready:
         """The statement, parsed in the dialect that the application speaks."""
-        found = self._known.get(sql)
+        found = self._known.get((sql, spoken))
         if found is None:
-            found = self._known[sql] = self._translated(statement(sql, spoken))
+            found = self._known[sql, spoken] = self._translated(statement(sql, spoken))
         return found
 
     def private_text(self, node: Statement) -> tuple[str, tuple[str, ...]]:
         """The text of a statement on the private tables, and its parameters."""
-        text, parameters = rendered(self._renamed(node), self.dialect)
+        node = self._renamed(node)
+        if self.dialect is Dialect.POSTGRESQL:
+            node = rewritten(node, _with_a_type)
+        text, parameters = rendered(node, self.dialect)
         return text, tuple(parameters)
 
     def private_schema(self) -> Schema:
@@ -112,6 +115,23 @@ class Translator:
                 str(source.place or "statement"), f"the table {source.table}", f"one of {', '.join(self.schema.tables)}"
             )
         return tuple(column.name for column in table.columns)
+
+
+def _with_a_type(found: Any) -> Any:
+    """PostgreSQL cannot tell what a text or null is that is given where all types are taken; in a COALESCE it is a text."""
+    match found:
+        case Is(Parameter(), Truth.NULL):
+            return replace(found, operand=_coalesced(found.operand))
+        case Aggregate(Aggregation.COUNT, Parameter()):
+            return replace(found, operand=_coalesced(found.operand))
+        case Call(Function.CONCAT, arguments):
+            return replace(found, arguments=tuple(map(_coalesced, arguments)))
+        case _:
+            return found
+
+
+def _coalesced(operand: Any) -> Any:
+    return Call(Function.COALESCE, (operand, Literal(None))) if isinstance(operand, Parameter) else operand
 
 
 def _with_aliases(node: Statement) -> Statement:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete.catalog import Reference, TableInfo
+from isolde.semantics.concrete.ids import Ids
 from isolde.semantics.concrete.order import refuse_open_conflicts, refuse_open_ids
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.tables import Row, TableData
@@ -91,7 +92,7 @@ def updated(store: Store, position: int, hits: list[Hit], checks: Checks) -> int
         table.replace(number, row, undo)
     if checks.outgoing or checks.incoming:
         _references(store, checks, [hit[2] for hit in hits], [hit[1] for hit in hits])
-    if store.dialect is Dialect.MYSQL:
+    if store.dialect is Dialect.MYSQL and not store.counts_found:
         return sum(_different(old, new) for _, old, new in hits)
     return len(hits)
 
@@ -124,7 +125,7 @@ def updated_keys(store: Store, position: int, hits: list[Hit], checks: Checks) -
         table.counter = max(table.counter, *(row[table.info.generated] + 1 for _, _, row in hits), 0)
     if checks.outgoing or checks.incoming:
         _references(store, checks, [hit[2] for hit in hits], [hit[1] for hit in hits])
-    if store.dialect is Dialect.MYSQL:
+    if store.dialect is Dialect.MYSQL and not store.counts_found:
         return sum(_different(old, new) for _, old, new in hits)
     return len(hits)
 
@@ -282,17 +283,21 @@ def _several(
         rows = list(rows)
         if len(rows) > 1:
             _refuse_open_order(store, plan, table, rows, resolve, arguments)
-    reserve = _Ids(store, table, plan)
+    reserve = Ids(store, table, plan.known)
     done: list[Row] = []
     gone: list[Row] = []
     new_numbers: set[int] = set()
     count = 0
+    # MySQL draws an id for a row that passed its checks, which cannot speak of the id; IGNORE draws for all of several rows.
+    first_tested = store.dialect is Dialect.MYSQL and (plan.mode is not InsertMode.IGNORE or plan.known == 1)
     for given in rows:
+        if first_tested and plan.checks.row is not None:
+            plan.checks.row(reserve.imagined(given))
         row = reserve.filled(given)
         if plan.mode is InsertMode.IGNORE and not _acceptable(store, plan, row):
             reserve.unused()
             continue
-        if plan.checks.row is not None:
+        if plan.checks.row is not None and not first_tested:
             plan.checks.row(row)
         if plan.mode is InsertMode.REPLACE:
             taken = table.conflicts(row, range(len(table.unique)))
@@ -429,71 +434,5 @@ def _resolved(
     gone.append(old)
     if store.dialect is Dialect.MYSQL:
         _references(store, plan.checks, [new], [old])
-        return 2 if old != new else 0
+        return 2 if old != new else int(store.counts_found)
     return 1
-
-
-class _Ids:
-    """Generated ids of one INSERT. MySQL reserves as many as there are rows, or 1, 2, 4, … if it does not know."""
-
-    def __init__(self, store: Store, table: TableData, plan: InsertPlan) -> None:
-        self.table, self.store, self.plan = table, store, plan
-        self.place = table.info.generated
-        self.left = 0
-        self.size = 1
-        self.row = -1
-        self.first: int | None = None
-        self.next = 0
-        self.took = False
-
-    def filled(self, row: Row) -> Row:
-        if self.place is None or self.store.dialect is Dialect.POSTGRESQL:
-            return row
-        value = row[self.place]
-        self.took = False
-        self.row += 1
-        if value is None or (value == 0 and self.store.dialect is Dialect.MYSQL):
-            value = self._largest() + 1 if self.store.dialect is Dialect.SQLITE else self._reserved()
-            return (*row[: self.place], value, *row[self.place + 1 :])
-        if self.store.dialect is Dialect.SQLITE and not isinstance(value, int):
-            raise ExecutionError("conversion", "datatype mismatch")
-        return row
-
-    def _largest(self) -> int:
-        return max(self.table.unique[0], default=0)
-
-    def _reserved(self) -> int:
-        if self.table.uncertain:
-            raise outside(
-                f"a generated id of {self.table.info.table.name} after a statement that failed half-way in MySQL",
-                "how far it came, and how many ids it took, depends on the order in which it went through the rows",
-            )
-        if self.left == 0:
-            self.first = self.row if self.first is None else self.first
-            self.left = max(self.plan.known - (self.row - self.first), 1) if self.plan.known else self.size
-            self.size *= 2
-            self.next = self.table.counter
-            self.table.counter += self.left
-        self.left -= 1
-        value = self.next
-        self.next += 1
-        self.took = True
-        return value
-
-    def unused(self) -> None:
-        """The row was not inserted: MySQL gives its id to the next one."""
-        if self.took and self.store.dialect is Dialect.MYSQL:
-            self.left += 1
-            self.next -= 1
-            self.took = False
-
-    def seen(self, row: Row) -> None:
-        """MySQL's counter follows ids that were given, and so do those that are still reserved."""
-        if self.place is None or self.store.dialect is not Dialect.MYSQL:
-            return
-        value = row[self.place]
-        if value >= self.table.counter:
-            self.table.counter = value + 1
-        if self.left and value >= self.next:
-            self.left = max(0, self.left - (value + 1 - self.next))
-            self.next = value + 1

@@ -27,6 +27,7 @@ class StoreHandle(Handle):
 def call_function(store: Store, function: Function, /, *arguments: Any, **named: Any) -> Any:
     """Runs a transaction function to its end; what it returned. What the program aborts leaves no effect, and gives ``None``."""
     transaction = store.transaction()
+    store.counts_found = True
     try:
         result = function(StoreHandle(transaction, function.dialect), *arguments, **named)
     except AbortedByProgram:
@@ -35,5 +36,7 @@ def call_function(store: Store, function: Function, /, *arguments: Any, **named:
     except BaseException:
         transaction.rollback()
         raise
+    finally:
+        store.counts_found = False
     transaction.commit()
     return result

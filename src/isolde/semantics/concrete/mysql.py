@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 from isolde.semantics.concrete import mysql_digits as digits
@@ -74,6 +75,8 @@ from isolde.tx.schema import Column, Kind, Type
 
 
 class MySQL(Rules):
+    sent = MappingProxyType({bool: int})
+
     # MariaDB's text of an EXISTS is a binary one, which compares by its bytes.
     existing = Static(Sort.BOOLEAN, odd="EXISTS taken as a text in MySQL")
 
@@ -122,7 +125,7 @@ class MySQL(Rules):
             case str():
                 type_ = TEXT
             case datetime():
-                type_ = TIMESTAMP
+                type_ = replace(TIMESTAMP, scale=6 if value.microsecond else 0)
         return Code(self.namespace.constant(value), type_, Constness(value), solid=True)
 
     # Conversions

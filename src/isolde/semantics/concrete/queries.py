@@ -176,7 +176,7 @@ def _bound(compiler: Compiler, frame: Frame, bound: Expression, name: str) -> st
     if any(isinstance(part, Name) and _is_column(part, frame) for part in parts(bound)):
         raise ExecutionError("type", f"{name.upper()} must not use columns")
     code = compiler.rules.value(frame.compile(bound))
-    helper = sqlite_bound if compiler.dialect is Dialect.SQLITE else natural
+    helper = {Dialect.POSTGRESQL: natural, Dialect.MYSQL: mysql_bound, Dialect.SQLITE: sqlite_bound}[compiler.dialect]
     if code.type.sort not in (Sort.INTEGER, Sort.NULL, Sort.ANY):
         raise outside(f"{name.upper()} that is no integer")
     return f"{compiler.namespace.ref(helper)}({code.text})"
@@ -192,8 +192,18 @@ def natural(value: Any) -> int | None:
     return value  # type: ignore[no-any-return]
 
 
+def mysql_bound(value: Any) -> int | None:
+    if value is None:
+        raise outside("a LIMIT or OFFSET that is null in MySQL", "give a number")
+    return natural(value)
+
+
 def sqlite_bound(value: Any) -> int | None:
     """A negative limit is none."""
+    if isinstance(value, str):
+        raise outside("a LIMIT or OFFSET that is a text in SQLite", "give a number")
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+        value = int(value)
     if not isinstance(value, int):
         raise ExecutionError("conversion", "datatype mismatch")
     return None if value < 0 else value

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from isolde.errors import OutsideFragment
 from isolde.semantics.concrete.static import BOOLEAN, NULL, Code, Constness, Namespace, Sort, Static
@@ -29,6 +30,9 @@ COMPARISONS = {
 
 class Rules(ABC):
     """Rules that write into one namespace. ``changing``: the statement changes tables, where MySQL is stricter."""
+
+    sent: ClassVar[Mapping[type, Callable[[Any], Any]]] = MappingProxyType({})
+    """What becomes of values that are given from outside, by their type, as the database has no such values."""
 
     def __init__(self, namespace: Namespace, changing: bool = False) -> None:
         self.namespace = namespace

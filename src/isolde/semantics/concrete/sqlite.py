@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 from isolde.errors import ExecutionError
@@ -240,6 +241,8 @@ def maximum(values: list[Any]) -> Any:
 
 
 class SQLite(Rules):
+    sent = MappingProxyType({bool: int, Decimal: float, datetime: lambda time: time.isoformat(sep=" ")})
+
     def column(self, type_: Type) -> Static:
         return Static(Sort.ANY, affinity=AFFINITIES[type_.kind])
 

@@ -16,6 +16,7 @@ from isolde.semantics.concrete.compiler import Compiler, Writer
 from isolde.semantics.concrete.expressions import Frame
 from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal, Ending, Outcome, Result
 from isolde.semantics.concrete.procedures import ProcedureCompiler
+from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.statements import compile_statement
 from isolde.semantics.concrete.static import NULL, WIDE, Code, Static, rows_of
 from isolde.semantics.concrete.tables import Row, TableData, Undo, take_back
@@ -102,6 +103,8 @@ class Store:
         self.steps_max = steps_max
         self.steps_left = steps_max
         self.portals: set[str] = set()
+        self.counts_found = False
+        """In MySQL, an update that changes nothing counts the rows that it found: so does the adapter that functions run on."""
         self._clock = clock
         self._now: datetime | None = None
         self._open = False
@@ -120,8 +123,8 @@ class Store:
 
     def call(self, program: Program, name: str, arguments: Mapping[str, Argument] | Sequence[Argument] = ()) -> Outcome:
         """Runs a procedure as one transaction. An ``ExecutionError`` leaves no effect, as an abort does."""
+        procedure = program.procedure(name)
         if isinstance(arguments, Mapping):
-            procedure = program.procedure(name)
             parameters = procedure.parameters if procedure is not None else ()
             unknown = set(arguments) - {local.name for local in parameters}
             if unknown:
@@ -134,7 +137,11 @@ class Store:
         self.steps_left = self.steps_max
         self.portals = set()
         try:
-            values = self.called(program, name, [_held(argument) for argument in arguments])
+            sent = self.compiled.rules.sent
+            if procedure is not None and procedure.strict:
+                _refuse_changed(arguments, sent)
+            self.counts_found = procedure is not None and procedure.strict
+            values = self.called(program, name, [_held(argument, sent) for argument in arguments])
         except AbortSignal as signal:
             take_back(self.tables, self.undo, 0)
             return Outcome(Ending.ABORTED, reason=signal.reason)
@@ -144,6 +151,8 @@ class Store:
         except BaseException:
             take_back(self.tables, self.undo, 0)
             raise
+        finally:
+            self.counts_found = False
         return Outcome(Ending.RETURNED, values)
 
     def called(self, program: Program, name: str, arguments: Sequence[Any]) -> tuple[Constant, ...]:
@@ -234,9 +243,18 @@ def _bag(rows: Iterable[Row]) -> dict[Row, int]:
     return counted
 
 
-def _held(argument: Argument) -> Any:
-    """A list as rows of one column, which is how variables hold many values."""
-    return tuple((item,) for item in argument) if isinstance(argument, list | tuple) else argument
+def _held(argument: Argument, sent: Mapping[type, Callable[[Any], Any]]) -> Any:
+    """What the database makes of it; a list as rows of one column, which is how variables hold many values."""
+    if isinstance(argument, list | tuple):
+        return tuple((_held(item, sent),) for item in argument)
+    return sent[type(argument)](argument) if type(argument) in sent else argument
+
+
+def _refuse_changed(arguments: Iterable[Argument], sent: Mapping[type, Callable[[Any], Any]]) -> None:
+    """A Python function computes with what it was given, and only its statements with what the database makes of it."""
+    for argument in arguments:
+        if type(argument) in sent and not isinstance(argument, bool):
+            raise outside(f"a {type(argument).__name__} given to a function in SQLite", "give an integer or a text")
 
 
 def _shape(value: Any) -> Any:
@@ -248,7 +266,7 @@ def _shape(value: Any) -> Any:
         return 32 if -0x80000000 <= value < 0x80000000 else (64 if -(2**63) <= value < 2**63 else 65)
     if kind.__name__ == "Decimal":
         return value.as_tuple().exponent, value.adjusted() >= WIDE
-    return kind
+    return (kind, value.microsecond > 0) if kind is datetime else kind
 
 
 class Transaction:
@@ -264,6 +282,8 @@ class Transaction:
             raise ExecutionError("aborted", "the transaction has failed; nothing is done until it is rolled back")
         parameters = parameters or {}
         values = tuple(parameters.values())
+        if sent := store.compiled.rules.sent:
+            values = tuple(sent[type(value)](value) if type(value) in sent else value for value in values)
         key = (id(statement), (*parameters, *map(_shape, values)))
         mark = len(store.undo)
         try:

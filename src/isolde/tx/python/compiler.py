@@ -428,7 +428,8 @@ class _Compiler:
         """A call of the database inside an expression: its value is taken before."""
         call = self.database_call(node)
         if call is None or call[0] not in ("value", "execute"):
-            raise self.refusal(node, f"'{ast.unparse(node)}' inside an expression", "assign it to a variable first")
+            instead = "assign it to a variable first" if call is not None else "compute it in a statement"
+            raise self.refusal(node, f"'{ast.unparse(node)}' inside an expression", instead)
         name, place = self.unused(), self.place(node)
         method, sql = call
         one = Fetch(sql, (name,), single=True, place=place)

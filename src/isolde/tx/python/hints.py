@@ -72,6 +72,8 @@ def outside_expression(node: ast.expr) -> tuple[str, str]:
             )
         case ast.BinOp():
             return f"'{_shown(node)}'", "use + - *, or compute it in a statement"
+        case ast.Attribute(ast.Call(ast.Attribute())) | ast.Subscript(ast.Call(ast.Attribute())):
+            return f"'{_shown(node)}'", "assign the row to a variable, and take its columns from there"
         case ast.Subscript(ast.Name(name)):
             return f"'{_shown(node)}'", f"name the column: {name}.column"
     if type(node) in _EXPRESSIONS:

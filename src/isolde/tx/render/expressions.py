@@ -271,7 +271,8 @@ class Writer:
                 if not value.is_finite():
                     raise self.refuse(node, f"the number {value}")
                 text = f"{value:f}"
-                return text if "." in text else f"{text}.0"
+                # A point and no digit after it: 100.0 has one digit more than 1e2, which quotients and texts show.
+                return text if "." in text else f"{text}."
             case float():
                 return self.inexact(value, node)
             case str():

@@ -38,7 +38,7 @@ from isolde.tx.sql import queries
 from isolde.tx.sql.functions import FUNCTIONS, OUTSIDE, instead_of
 from isolde.tx.sql.text import Kind
 from isolde.tx.sql.trees import Plus, Reading
-from isolde.tx.sql.types import column_type
+from isolde.tx.sql.types import column_type, time_written
 
 _BINARY: dict[type[exp.Expr], Binary] = {
     exp.Add: Binary.ADD,
@@ -161,8 +161,13 @@ def _number(text: str, node: exp.Expr, reading: Reading) -> int | Decimal | floa
         return Decimal(text)
     if re.fullmatch(r"(\d+\.?\d*|\.\d+)[eE][+-]?\d{1,3}", text):
         # PostgreSQL's 1e3 is exact, the others' is not.
-        return Decimal(text) if reading.dialect is Dialect.POSTGRESQL else float(text)
+        return _written_out(Decimal(text)) if reading.dialect is Dialect.POSTGRESQL else float(text)
     raise reading.malformed(node, f"'{text}'", "a number")
+
+
+def _written_out(number: Decimal) -> Decimal:
+    """PostgreSQL's 1e3 is 1000, with no digits after the point, and not a number of thousands."""
+    return Decimal(format(number, "f"))
 
 
 def _boolean(node: exp.Expr, reading: Reading) -> Literal:
@@ -318,7 +323,8 @@ def _case(node: exp.Expr, reading: Reading) -> Expression:
 
 def _cast(node: exp.Expr, reading: Reading) -> Expression:
     reading.only(node, "this", "to", "_type")
-    return Cast(expression(node.this, reading), column_type(node.args["to"], reading, cast=True), reading.place(node))
+    type_ = time_written(node, reading) or column_type(node.args["to"], reading, cast=True)
+    return Cast(expression(node.this, reading), type_, reading.place(node))
 
 
 def _aggregate(node: exp.Expr, aggregation: Aggregation, reading: Reading) -> Expression:

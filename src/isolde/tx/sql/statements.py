@@ -59,12 +59,18 @@ def convert(node: exp.Expr, reading: Reading) -> Statement:
             what = first[0].upper() if first else "nothing"
             text = reading.prepared.text
             if what in _KNOWN:
-                raise text.refuse(reading.prepared.first, f"the statement {what}")
+                raise text.refuse(reading.prepared.first, f"the statement {what}", _INSTEAD.get(what, ""))
             raise text.malformed(reading.prepared.first, f"'{what}'", "SELECT, INSERT, UPDATE or DELETE")
         case _:
             return reading.outside(node)
 
 
+_INSTEAD = {
+    "SAVEPOINT": "a transaction is done or not, as a whole: leave it out",
+    "RELEASE": "a transaction is done or not, as a whole: leave it out",
+    "LOCK": "use SELECT … FOR UPDATE",
+    "CALL": "call procedures in procedures",
+}
 _KNOWN = {
     "SAVEPOINT",
     "RELEASE",

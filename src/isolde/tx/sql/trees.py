@@ -8,6 +8,7 @@ argument that is set and was not named.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -250,6 +251,10 @@ def trees(text: Text, dialect: Dialect) -> tuple[list[exp.Expr], Reading]:
     except RecursionError:
         raise text.refuse(0, "an expression that is nested so deeply", "use several statements") from None
     except ParseError as error:
+        positioned = re.search(r"\bCURRENT\s+OF\b", prepared.sql, re.IGNORECASE)
+        if positioned is not None:
+            position = prepared.original(positioned.start())
+            raise text.refuse(position, "WHERE CURRENT OF a cursor", "fetch the key, and name it in WHERE") from None
         raise _parse_error(error, prepared) from None
     except SqlglotError as error:
         raise text.malformed(0, str(error).splitlines()[0], "SQL") from None

@@ -59,6 +59,11 @@ def column_type(node: exp.DataType, reading: Reading, *, cast: bool = False) -> 
         if kind is _T.UDECIMAL:
             raise reading.refuse(node, "an unsigned decimal", "use a CHECK")
         return _decimal(numbers, reading.dialect)
+    if kind in {_T.DOUBLE, _T.FLOAT} and len(numbers) > 1 and reading.dialect is Dialect.MYSQL:
+        raise reading.refuse(node, "a float with digits after the point", "use DECIMAL, or leave the size out")
+    if kind is _T.DOUBLE and numbers and numbers[0] <= 24 and reading.dialect is Dialect.POSTGRESQL:
+        # sqlglot takes PostgreSQL's FLOAT(n) for a DOUBLE, whatever its size.
+        return Type(Kind.FLOAT, bits=32)
     if kind is _T.DOUBLE or (kind is _T.FLOAT and reading.dialect is Dialect.SQLITE):
         return FLOAT
     if kind is _T.FLOAT:
@@ -77,6 +82,14 @@ def column_type(node: exp.DataType, reading: Reading, *, cast: bool = False) -> 
         return replace(time, moment=True) if kind in _ZONED and not cast else time
     instead = "use TIMESTAMP" if kind in {_T.DATE, _T.TIME} else ""
     raise reading.refuse(node, f"the type {node.sql().upper()}", instead)
+
+
+def time_written(node: exp.Expr, reading: Reading) -> Type | None:
+    """The type of MySQL's TIMESTAMP '…', which has as many digits of a second as are written; it casts to DATETIME only."""
+    zoned = node.args["to"].this in _ZONED
+    if reading.dialect is not Dialect.MYSQL or not zoned or not isinstance(node.this, exp.Literal):
+        return None
+    return _time((len(node.this.this.partition(".")[2].rstrip()),), Dialect.MYSQL)
 
 
 def _time(numbers: tuple[int, ...], dialect: Dialect) -> Type:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
 from random import Random
 from typing import Any, cast, get_args
 
@@ -228,7 +227,17 @@ class Installation:
                 yield table, row
 
     def _inserts(self, rows: Iterable[tuple[str, tuple[Any, ...]]]) -> Iterator[Insert]:
-        for table, group in groupby(rows, key=lambda entry: entry[0]):
-            while batch := list(islice(group, _ROWS_A_STATEMENT)):
-                values = tuple(tuple(Literal(value) for value in row) for _, row in batch)
-                yield Insert(table, (), values)
+        """Many rows a statement, also where the tables take turns. A row refers to tables before its own: they come first."""
+        waiting: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self.application.schema.tables}
+        for table, row in rows:
+            waiting[table].append(row)
+            if len(waiting[table]) == _ROWS_A_STATEMENT:
+                yield from _emptied(waiting)
+        yield from _emptied(waiting)
+
+
+def _emptied(waiting: dict[str, list[tuple[Any, ...]]]) -> Iterator[Insert]:
+    for table, rows in waiting.items():
+        if rows:
+            yield Insert(table, (), tuple(tuple(Literal(value) for value in row) for row in rows))
+            rows.clear()
