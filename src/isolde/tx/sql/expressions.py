@@ -383,10 +383,18 @@ def _anonymous(node: exp.Expr, reading: Reading) -> Expression:
         return Call(Function.NOW, (), reading.place(node))
     if name == "VALUES" and len(node.expressions) == 1:
         return Name(reading.name(node.expressions[0]), "excluded", reading.place(node))
-    instead = "declare the column as generated and leave it out" if name in {"NEW_ID", "NEXTVAL"} else ""
-    if name == "ROW_COUNT":
-        instead = "in a procedure, assign it right after the statement: SET n = ROW_COUNT()"
-    raise reading.refuse(node, f"the function {name}", instead)
+    raise reading.refuse(node, f"the function {name}", _INSTEAD.get(name, _ALONE))
+
+
+_ALONE = "one of the program's own is called alone, and its value assigned to a variable"
+_INSTEAD = {
+    "NEW_ID": "declare the column as generated and leave it out",
+    "NEXTVAL": "declare the column as generated and leave it out",
+    "LAST_INSERT_ID": "use INSERT … RETURNING",
+    "LASTVAL": "use INSERT … RETURNING",
+    "CURRVAL": "use INSERT … RETURNING",
+    "ROW_COUNT": "in a procedure, assign it right after the statement: SET n = ROW_COUNT()",
+}
 
 
 _READERS: dict[type[exp.Expr], Callable[[exp.Expr, Reading], Expression]] = {
