@@ -114,6 +114,15 @@ def test_changes_that_return_rows_return_them(subject: Subject) -> None:
         connection.commit()
 
 
+def test_a_lock_is_refused_with_what_to_do(subject: Subject) -> None:
+    with subject.table() as table, subject.connection(table) as connection:
+        assert isinstance(connection, DuckdbConnection)
+        connection.begin(subject.strongest)
+        with pytest.raises(StatementFailed, match="DuckDB has no locks that a query could ask for; leave them out"):
+            connection.execute(f"SELECT v FROM {table.name} WHERE k = 0 FOR UPDATE")
+        connection.rollback()
+
+
 def test_twenty_sessions_lose_no_increment(subject: Subject) -> None:
     with subject.table() as table:
         committed = increments(subject, table, subject.strongest, sessions=20, each=10)

@@ -139,6 +139,8 @@ REFUSED = [
     (PG, "INSERT INTO t AS x VALUES (1)", "alias", 1, 0),
     (PG, "MERGE INTO t USING u ON 1 = 1 WHEN MATCHED THEN DELETE", "MERGE", 1, 0),
     (PG, "TRUNCATE t", "TRUNCATE", 1, 0),
+    (PG, "SELECT twice(a) FROM t", "TWICE.*called alone", 1, 8),
+    (MY, "SELECT LAST_INSERT_ID()", "LAST_INSERT_ID.*RETURNING", 1, 8),
     (PG, "SAVEPOINT x", "SAVEPOINT.*leave it out", 1, 1),
     (PG, "UPDATE t SET a = 1 WHERE CURRENT OF c", "WHERE CURRENT OF a cursor.*fetch the key", 1, 26),
     (PG, "CLOSE c", "CLOSE", 1, 1),

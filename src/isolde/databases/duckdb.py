@@ -41,6 +41,8 @@ def _translated(error: Exception, text: str) -> Exception:
     if isinstance(error, (driver.FatalException, driver.InternalException)):
         # DuckDB gives the whole database up after these.
         return ConnectionLost(_one_line(error))
+    if isinstance(error, driver.ParserException) and text.endswith((" FOR UPDATE", " FOR SHARE")):
+        return StatementFailed(text, "DuckDB has no locks that a query could ask for; leave them out")
     return StatementFailed(text, _one_line(error)) if isinstance(error, driver.Error) else error
 
 

@@ -390,7 +390,8 @@ def _as_written(name: str, node: exp.Expr, arguments: list[Any], reading: Readin
         return
     if (other := instead_of(name, dialect)) is not None:
         raise reading.malformed(node, f"the function {name}, which {dialect} does not have", other)
-    raise reading.refuse(node, *OUTSIDE.get(name, (f"the function {name}", "")))
+    alone = "one of the program's own is called alone, and its value assigned to a variable"
+    raise reading.refuse(node, *OUTSIDE.get(name, (f"the function {name}", alone)))
 
 
 def _now(node: exp.Expr, reading: Reading) -> Expression:

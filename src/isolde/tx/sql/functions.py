@@ -100,6 +100,10 @@ _INSTEAD = {
 OUTSIDE = MappingProxyType(
     {
         "GROUP_CONCAT": ("GROUP_CONCAT", "loop over the rows"),
+        **{
+            name: (f"the function {name}", "use INSERT … RETURNING")
+            for name in ("LAST_INSERT_ID", "LASTVAL", "CURRVAL")
+        },
         "NEW_ID": ("the function NEW_ID", "declare the column as generated and leave it out"),
         "NEXTVAL": ("the function NEXTVAL", "declare the column as generated and leave it out"),
         "RAND": ("a random number", "give it as a parameter"),
