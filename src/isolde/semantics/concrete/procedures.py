@@ -11,6 +11,7 @@ from typing import assert_never
 
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete.assigned import assigned
+from isolde.semantics.concrete.called import element, fitting, span
 from isolde.semantics.concrete.compiler import Compiler, Writer
 from isolde.semantics.concrete.cursors import closed, is_open, one_at_most, open_cursor, open_private
 from isolde.semantics.concrete.expressions import Frame
@@ -488,21 +489,3 @@ def _first_only(step: Fetch, dialect: Dialect) -> Statement:
 def _returned(place: int) -> str:
     """The variable that stands for what a procedure returns: it holds nothing, its type is what matters."""
     return f"returned__{place}"
-
-
-def fitting(value: object) -> None:
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ExecutionError("out-of-range", f"{value} is out of range")
-
-
-def span(first: int | None, last: int | None) -> range:
-    if first is None or last is None:
-        raise ExecutionError("not-null", "the bounds of a loop must not be null")
-    return range(first, last + 1)
-
-
-def element(rows: Sequence[tuple[object]], index: object) -> object:
-    """The one at the index, from 1, in a list that is held as rows of one column."""
-    if index is not None and not isinstance(index, int):
-        raise ExecutionError("type", f"the index of a list is an integer, not {index!r}")
-    return rows[index - 1][0] if index is not None and 1 <= index <= len(rows) else None
