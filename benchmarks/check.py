@@ -102,7 +102,7 @@ def best(jobs: dict[str, list[str]], repeat: int) -> dict[str, Measured]:
 
 
 def isolde(level: str, path: Path) -> list[str]:
-    return [sys.executable, "-c", "from isolde.cli import main; main()", "check", "--level", level, str(path)]
+    return [sys.executable, "-m", "isolde", "check", "--level", level, str(path)]
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

@@ -12,9 +12,9 @@ import time
 JOBS = {
     "python -c pass": [sys.executable, "-c", "pass"],
     "import click": [sys.executable, "-c", "import click"],
-    "isolde --version": [sys.executable, "-c", "from isolde.cli import main; main()", "--version"],
-    "isolde --help": [sys.executable, "-c", "from isolde.cli import main; main()", "--help"],
-    "isolde levels": [sys.executable, "-c", "from isolde.cli import main; main()", "levels"],
+    "isolde --version": [sys.executable, "-m", "isolde", "--version"],
+    "isolde --help": [sys.executable, "-m", "isolde", "--help"],
+    "isolde levels": [sys.executable, "-m", "isolde", "levels"],
 }
 REPEAT = 15
 

@@ -15,7 +15,7 @@ from isolde.cli import main
 from isolde.formats import decode, read
 from isolde.history import History
 
-ISOLDE = (sys.executable, "-c", "from isolde.cli import main; main()")
+ISOLDE = (sys.executable, "-m", "isolde")
 """The same as a process of its own."""
 
 

@@ -7,15 +7,16 @@ from random import Random
 import pytest
 
 from applications_on_databases import broken, drawn, populate, sqlite, started
-from isolde.workloads.applications import application_named
-from isolde.workloads.applications.tpcc import STANDARD, TROUBADOUR
+from isolde.workloads import application_named
 from isolde.workloads.applications.tpcc_data import last_name, nurand
+
+SIZES = application_named("tpcc").sizes
 
 
 def test_tpcc_counts_rows_as_the_standard_does() -> None:
     application = application_named("tpcc")
     # A tenth of the standard's customers and a hundredth of its items: the ratios are what counts.
-    scale = {**STANDARD, "customers": 300, "items": 1000}
+    scale = {**SIZES["standard"], "customers": 300, "items": 1000}
     counts: dict[str, int] = dict.fromkeys(application.schema.tables, 0)
     for table, row in application.populate(Random(1), scale):
         counts[table] += 1
@@ -28,7 +29,7 @@ def test_tpcc_counts_rows_as_the_standard_does() -> None:
     assert 9.5 < counts["order_line"] / counts["orders"] < 10.5
 
 
-@pytest.mark.parametrize("scale", [TROUBADOUR, {"warehouses": 1, "districts": 1, "customers": 1, "items": 1}])
+@pytest.mark.parametrize("scale", [SIZES["troubadour"], {"warehouses": 1, "districts": 1, "customers": 1, "items": 1}])
 def test_tpcc_runs_on_the_smallest_sizes(scale: dict[str, int]) -> None:
     application, real = application_named("tpcc"), sqlite()
     populate(real, application, scale)

@@ -19,7 +19,7 @@ from isolde._core import Columns
 from isolde.formats import decode, read
 from isolde.levels import ANOMALIES, LEVELS
 
-PROGRAM = [sys.executable, "-c", "from isolde.cli import main; main()"]
+PROGRAM = [sys.executable, "-m", "isolde"]
 ENVIRONMENT = {**os.environ, "PYTHONUTF8": "1"}
 
 

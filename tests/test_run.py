@@ -254,6 +254,19 @@ def test_workloads_are_listed(tmp_path: Path) -> None:
     assert workload_named("mini") in WORKLOADS
 
 
+def test_an_application_is_shown_with_what_can_be_set(tmp_path: Path) -> None:
+    text = isolde("workloads", "tpcc", cwd=tmp_path).stdout
+    assert "new_order 45, payment 43" in text
+    assert "--scale troubadour  warehouses 1, districts 2, customers 3, items 1" in text
+    assert "condition-12" in text
+    shown = json.loads(isolde("workloads", "rubis", "--json", cwd=tmp_path).stdout)
+    # The mix of the papers has no bids.
+    assert (sum(shown["mix"].values()), shown["mix"]["store_bid"]) == (100, 0)
+    assert len(shown["invariants"]) == 7
+    refused = isolde("workloads", "mini", cwd=tmp_path)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+
+
 def test_databases_are_listed_with_what_they_can_and_cannot_do(tmp_path: Path) -> None:
     text = isolde("databases", cwd=tmp_path).stdout
     rows = json.loads(isolde("databases", "--json", cwd=tmp_path).stdout)["databases"]

@@ -117,6 +117,15 @@ def test_first_rows_are_loaded_many_at_once_also_where_tables_take_turns(tmp_pat
     assert len(inserts) <= 25
 
 
+def test_the_sizes_of_a_source_have_a_name(tmp_path: Path) -> None:
+    directory = str(tmp_path / "run")
+    sizes = ("--scale", "items=2", "--scale", "troubadour")
+    result = isolde("run", "--workload", "tpcc", *sizes, "--transactions", "20", "--json", "-o", directory)
+    assert result.status == 0, result.errors
+    scale = {"warehouses": 1, "districts": 2, "customers": 3, "items": 2}
+    assert json.loads(result.output)["run"]["scale"] == scale
+
+
 def test_the_mix_is_adjustable_and_recorded(tmp_path: Path) -> None:
     weights = {"balance": 0, "deposit": 1, "withdraw": 0, "transfer": 2.5, "withdraw_overdraft": 0}
     mix = [word for name, weight in weights.items() for word in ("--mix", f"{name}={weight}")]

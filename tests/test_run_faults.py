@@ -179,7 +179,7 @@ def test_nothing_stays_behind_when_a_run_is_interrupted(
     # Servers run as another user, who has no way into a test's own directory.
     place = Path(tempfile.mkdtemp(prefix="interrupted-"))
     place.chmod(0o755)
-    command = [sys.executable, "-c", "from isolde.cli import main; main()", "run", "--start", kind, *more]
+    command = [sys.executable, "-m", "isolde", "run", "--start", kind, *more]
     if not more:
         command += ["--time", "60"]
     process = subprocess.Popen(

@@ -182,13 +182,16 @@ def _drop(installation: Installation) -> str:
 
 
 def _scale(application: Application, sizes: Iterable[str]) -> Scale:
-    known = ", ".join(f"{key}={size}" for key, size in application.scale.items()) or "none"
-    given = {}
+    known = ", ".join([*(f"{key}={size}" for key, size in application.scale.items()), *application.sizes]) or "none"
+    whole, given = application.scale, {}
     for name, number, text in _by_name("--scale", sizes):
+        if text in application.sizes:
+            whole = application.sizes[text]
+            continue
         if name not in application.scale or not re.fullmatch(r"0*[1-9][0-9]{0,11}", number, re.ASCII):
             raise UsageError(f"--scale {text} is no size of {application.name}; it has {known}")
         given[name] = int(number)
-    return {**application.scale, **given}
+    return {**whole, **given}
 
 
 def _mixed(application: Application, mix: Iterable[str]) -> Application:

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 import click
 
 from isolde.databases import adapters
+from isolde.errors import UsageError
 from isolde.levels import ANOMALIES, IMPLICATIONS, LEVELS
 from isolde.workloads import WORKLOADS
-from isolde.workloads.applications import APPLICATIONS
+from isolde.workloads.application import Application, Scale
+from isolde.workloads.applications import APPLICATIONS, application_named
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> str:
@@ -70,9 +72,20 @@ def anomalies(as_json: bool) -> int:
 
 
 @click.command()
+@click.argument("application", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
-def workloads(as_json: bool) -> int:
-    """The workloads: what their transactions do, and where they come from."""
+def workloads(application: str | None, as_json: bool) -> int:
+    """The workloads: what their transactions do, and where they come from.
+
+    With the name of an APPLICATION, or a file with one: its transactions, sizes and invariants.
+    """
+    if application is not None:
+        if any(entry.name == application for entry in WORKLOADS):
+            raise UsageError(f"{application} has keys and no tables; 'isolde workloads' says all there is to say of it")
+        found = application_named(application)
+        content = _application_content(found)
+        click.echo(json.dumps(content, ensure_ascii=False) if as_json else _application_text(found))
+        return 0
     if as_json:
         rows = [
             {
@@ -94,6 +107,32 @@ def workloads(as_json: bool) -> int:
     body += [(entry.name, "tables", entry.meaning, entry.source) for entry in APPLICATIONS.values()]
     click.echo(_table([("WORKLOAD", "OF", "MEANING", "SOURCE"), *body]))
     return 0
+
+
+def _application_content(application: Application) -> dict[str, object]:
+    return {
+        "name": application.name,
+        "meaning": application.meaning,
+        "source": application.source,
+        "mix": application.mix,
+        "scale": dict(application.scale),
+        "sizes": {name: dict(scale) for name, scale in application.sizes.items()},
+        "invariants": [{"name": one.name, "meaning": one.meaning} for one in application.invariants],
+    }
+
+
+def _application_text(application: Application) -> str:
+    def sizes(scale: Scale) -> str:
+        return ", ".join(f"{name} {size:,}" for name, size in scale.items())
+
+    mix = ", ".join(f"{name} {weight:g}" for name, weight in application.mix.items())
+    rows = [("from", application.source), ("--mix", mix), ("--scale", sizes(application.scale) or "none")]
+    rows += [(f"--scale {name}", sizes(scale)) for name, scale in application.sizes.items()]
+    rows += [
+        ("must hold" if not place else "", f"{one.name}: {one.meaning}")
+        for place, one in enumerate(application.invariants)
+    ]
+    return f"{application.name}: {application.meaning}\n" + _table([(f"  {name}", text) for name, text in rows])
 
 
 @click.command()

@@ -100,7 +100,13 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
     metavar="SHARE",
     help="Writes that remove the key instead; it is inserted again by whoever finds it gone. [default: 0]",
 )
-@click.option("--scale", "sizes", multiple=True, metavar="NAME=N", help="A size of an application. [default: its own]")
+@click.option(
+    "--scale",
+    "sizes",
+    multiple=True,
+    metavar="NAME=N",
+    help="A size of an application, or the name of all of them ('isolde workloads tpcc'). [default: its own]",
+)
 @click.option(
     "--mix",
     multiple=True,

@@ -47,7 +47,10 @@ def must_hold(name: str, violations: str, meaning: str) -> Invariant:
 
 @dataclass(frozen=True)
 class Application:
-    """A workload of SQL transactions. ``scale`` has the sizes that the source states, or that fit a first try."""
+    """A workload of SQL transactions. ``scale`` has the sizes that the source states, or that fit a first try.
+
+    ``sizes`` are those of the literature that are too large or too small for that, by the name of where they are from.
+    """
 
     name: str
     meaning: str
@@ -57,6 +60,7 @@ class Application:
     populate: Callable[[Random, Scale], Rows]
     scale: Scale
     invariants: tuple[Invariant, ...] = field(default=())
+    sizes: Mapping[str, Scale] = field(default_factory=dict)
 
     @cached_property
     def schema(self) -> Schema:

@@ -31,10 +31,19 @@ def refuse_mistakes(application: Application) -> None:
     if not isinstance(application.ddl, str) or not application.schema.tables:
         raise UsageError("ddl makes no table")
     _refuse_parts(application.parts)
-    scale = application.scale
-    if not isinstance(scale, Mapping) or not all(type(size) is int and size >= 1 for size in scale.values()):
-        raise UsageError(f"scale is {scale!r}; it has sizes by name, each a whole number from 1 on")
+    _refuse_scale("scale", application.scale)
+    if not isinstance(application.sizes, Mapping):
+        raise UsageError(f"sizes is {application.sizes!r}; it has scales by name")
+    for called, scale in application.sizes.items():
+        _refuse_scale(f"sizes[{called!r}]", scale)
+        if set(scale) != set(application.scale):
+            raise UsageError(f"sizes[{called!r}] has {', '.join(scale)}; scale has {', '.join(application.scale)}")
     _refuse_invariants(application.invariants)
+
+
+def _refuse_scale(what: str, scale: Scale) -> None:
+    if not isinstance(scale, Mapping) or not all(type(size) is int and size >= 1 for size in scale.values()):
+        raise UsageError(f"{what} is {scale!r}; it has sizes by name, each a whole number from 1 on")
 
 
 def refuse_arguments(application: Application, scale: Scale, seed: int) -> None:

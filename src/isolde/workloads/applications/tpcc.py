@@ -326,12 +326,14 @@ def stock_level(tx: Handle, w_id: int, d_id: int, threshold: int) -> Any:
     )
 
 
-STANDARD = {"warehouses": 1, "districts": 10, "customers": 3000, "items": 100_000}
-"""The sizes of clause 1.2.1, for one warehouse."""
-TROUBADOUR = {"warehouses": 1, "districts": 2, "customers": 3, "items": 1}
-"""The sizes of TROUBADOUR (OOPSLA 2025), section 8.3."""
-ACIDIFIER = {"warehouses": 10, "districts": 10, "customers": 3000, "items": 100_000}
-"""The sizes of ACIDifier (POPL 2018), section 7; the items are the standard's, as it states none."""
+_SIZES = {
+    # Clause 1.2.1, for one warehouse.
+    "standard": {"warehouses": 1, "districts": 10, "customers": 3000, "items": 100_000},
+    # OOPSLA 2025, section 8.3.
+    "troubadour": {"warehouses": 1, "districts": 2, "customers": 3, "items": 1},
+    # POPL 2018, section 7; the items are the standard's, as it states none.
+    "acidifier": {"warehouses": 10, "districts": 10, "customers": 3000, "items": 100_000},
+}
 
 _ENTRY = APPLICATIONS["tpcc"]
 
@@ -350,4 +352,5 @@ APPLICATION = Application(
     tpcc_data.populate,
     {"warehouses": 2, "districts": 10, "customers": 30, "items": 100},
     CONDITIONS,
+    _SIZES,
 )

@@ -1,0 +1,5 @@
+"""``python -m isolde``, where the program is not on the path."""
+
+from isolde.cli import main
+
+main()
