@@ -142,8 +142,7 @@ def prepare(jsonl: Path, parquet: Path, transactions: int) -> None:
     if not jsonl.exists():
         write_history(jsonl, transactions)
     if not parquet.exists():
-        code = "from isolde.cli import main; main()"
-        subprocess.run([sys.executable, "-c", code, "convert", str(jsonl), str(parquet)], check=True)
+        subprocess.run([sys.executable, "-m", "isolde", "convert", str(jsonl), str(parquet)], check=True)
 
 
 def growth(repeat: int) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
-from isolde.databases import adapters
 from isolde.errors import UsageError
 from isolde.levels import ANOMALIES, IMPLICATIONS, LEVELS
-from isolde.workloads import WORKLOADS
-from isolde.workloads.application import Application, Scale
-from isolde.workloads.applications import APPLICATIONS, application_named
+
+if TYPE_CHECKING:
+    from isolde.workloads.application import Application, Scale
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> str:
@@ -79,6 +79,9 @@ def workloads(application: str | None, as_json: bool) -> int:
 
     With the name of an APPLICATION, or a file with one: its transactions, sizes and invariants.
     """
+    from isolde.workloads import WORKLOADS
+    from isolde.workloads.applications import APPLICATIONS, application_named
+
     if application is not None:
         if any(entry.name == application for entry in WORKLOADS):
             raise UsageError(f"{application} has keys and no tables; 'isolde workloads' says all there is to say of it")
@@ -139,6 +142,8 @@ def _application_text(application: Application) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def databases(as_json: bool) -> int:
     """The databases: how each is addressed, its levels and what it calls them, what it can and cannot do."""
+    from isolde.databases import adapters
+
     if as_json:
         rows = [
             {
