@@ -7,12 +7,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from isolde.databases import Kind, Table, open_database
 from isolde.databases.conformance import Subject, increments
 from isolde.databases.duckdb import DuckdbConnection
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed
+from isolde.tx.dialects import Dialect
+from isolde.tx.render.words import quoted
 
 
 @pytest.fixture
@@ -154,3 +157,16 @@ def test_a_file_that_is_something_else_is_told_in_one_line(tmp_path: Path) -> No
     with pytest.raises(DatabaseUnavailable) as caught:
         open_database(f"duckdb:{file}")
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_every_word_of_its_language_can_be_a_name() -> None:
+    with duckdb.connect() as connection:
+        words = [word for (word,) in connection.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall()]
+        assert len(words) > 400
+        for word in words:
+            name = quoted(word, Dialect.POSTGRESQL)
+            connection.execute(f"CREATE TABLE {name} ({name} INTEGER)")
+            connection.execute(f"INSERT INTO {name} ({name}) VALUES (1)")
+            rows = connection.execute(f"SELECT {name}.{name}, {name} FROM {name} WHERE {name} = 1").fetchall()
+            assert rows == [(1, 1)], word
+            connection.execute(f"DROP TABLE {name}")

@@ -26,6 +26,7 @@ _WORDS = """
     trim true truncate unbounded undo union unique unknown unlock unnest unpivot unsigned update usage use user using uuid vacuum
     value values varbinary varchar variadic varying verbose view virtual volatile when where while window with within without
     write xor year zerofill map list nullable variant interval inet money bit bytea serial bigserial
+    asof at collation concurrently lambda pivot_longer pivot_wider positional summarize unpack
 """
 RESERVED = frozenset(_WORDS.split())
 
