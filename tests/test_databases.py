@@ -29,6 +29,7 @@ from isolde.databases.servers.process import free_port
 from isolde.databases.servers.proxy import Proxy
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, IsoldeError, StatementFailed, UsageError
 from isolde.levels import Level
+from isolde.tx.render.words import quoted
 
 Server = Callable[[str], Running]
 SQL_KINDS = ("postgresql", "mariadb")
@@ -352,3 +353,26 @@ def test_a_url_may_pass_options_to_libpq(server: Server) -> None:
     assert open_database(url)[1].version().startswith("PostgreSQL ")
     with pytest.raises(UsageError):
         open_database("postgres")
+
+
+WORDS = {
+    "postgresql": "SELECT word FROM pg_get_keywords()",
+    "mariadb": "SELECT LOWER(word) FROM information_schema.keywords WHERE word REGEXP '^[A-Za-z_]+$'",
+}
+
+
+@pytest.mark.parametrize("kind", SQL_KINDS)
+def test_every_word_of_its_language_can_be_a_name(server: Server, kind: str) -> None:
+    adapter, database = open_database(server(kind).url)
+    assert adapter.dialect is not None
+    with closing(database), session(database) as (connection, table):
+        words = [
+            word if isinstance(word, str) else word.decode() for (word,) in connection.execute(WORDS[kind]).rows or ()
+        ]
+        assert len(words) > 400
+        names = [quoted(word, adapter.dialect) for word in words]
+        for name in names:
+            found = connection.execute(f"SELECT {name}.{name} AS {name} FROM (SELECT 1 AS {name}) AS {name}")
+            assert found.rows == [(1,)], name
+        connection.execute(f"CREATE TABLE {table.name}_words ({', '.join(f'{name} INTEGER' for name in names)})")
+        connection.execute(f"DROP TABLE {table.name}_words")
