@@ -173,7 +173,8 @@ def test_ctrl_c_ends_a_run_in_good_order(tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "what was recorded is in out/history.jsonl" in errors
-    assert isolde("check", "--level", "strict-ser", "out", cwd=tmp_path).returncode == 0
+    checked = isolde("check", "--level", "strict-ser", "out", cwd=tmp_path)
+    assert checked.returncode == 0, checked.stderr + (tmp_path / "out" / "history.jsonl").read_text()
 
 
 def test_a_full_disk_is_said_in_one_line_and_what_is_there_can_be_checked(tmp_path: Path) -> None:
