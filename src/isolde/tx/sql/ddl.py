@@ -177,6 +177,8 @@ class _Reader:
                 self.parameters(node, "this", "include", "index_type")
                 target = node.args.get("this")
                 columns = self.names(target.expressions) if isinstance(target, exp.Schema) else (column,)
+                if not all(columns) or not columns:
+                    raise reading.malformed(node, "UNIQUE without columns", "UNIQUE (column, …)")
                 self.uniques.append(tuple(name for name in columns if name))
             case exp.NotNullColumnConstraint() if column:
                 reading.only(node, "allow_null")
