@@ -18,6 +18,7 @@ from isolde.databases.servers import Running
 from isolde.errors import MalformedProgram, OutsideFragment
 from isolde.tx.dialects import Dialect
 from isolde.tx.sql import schema, statement
+from isolde.tx.sql.reserved import RESERVED
 
 PG, MY, LITE = Dialect.POSTGRESQL, Dialect.MYSQL, Dialect.SQLITE
 SAMPLES = Path(__file__).parent / "samples" / "spelling"
@@ -119,6 +120,16 @@ def test_tables_are_those_of_the_database(real: Real) -> None:
     assert disagreements(real, texts("tables")) == []
 
 
+def test_words_that_are_no_names_are_told(real: Real) -> None:
+    for word in RESERVED[real.dialect]:
+        for text in (f"CREATE TABLE made ({word} INT)", f"CREATE TABLE {word} (i INT)"):
+            assert refused(real, text), text
+            with pytest.raises((MalformedProgram, OutsideFragment)):
+                schema(text, real.dialect)
+    quoted = "`order`" if real.dialect is MY else '"order"'
+    assert disagreements(real, [f"SELECT i AS {quoted} FROM sample", "SELECT i AS user FROM sample"]) == []
+
+
 @pytest.mark.parametrize(
     ("dialect", "text", "expected"),
     [
@@ -153,6 +164,8 @@ def test_tables_are_those_of_the_database(real: Real) -> None:
         (MY, "CREATE TABLE t (a INTEGER PRIMARY KEY AUTOINCREMENT)", "AUTO_INCREMENT"),
         (LITE, "CREATE TABLE t (a INT GENERATED ALWAYS AS IDENTITY)", "INTEGER PRIMARY KEY"),
         (PG, "CREATE TABLE t (a TINYINT)", "SMALLINT"),
+        (PG, "CREATE TABLE t (order INT)", '"order"'),
+        (MY, "SELECT a AS rows FROM t", "`rows`"),
         (MY, "CREATE TABLE t (a VARCHAR)", "VARCHAR with a size"),
         (PG, "CREATE TABLE t (a INT) ENGINE = InnoDB", "'\\)'"),
     ],

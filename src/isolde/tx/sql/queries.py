@@ -88,7 +88,7 @@ def item(node: exp.Expr, reading: Reading) -> Item | Star:
     if isinstance(node, exp.Alias):
         reading.only(node, "this", "alias")
         alias = node.args["alias"]
-        named = reading.name(alias, string=reading.dialect is Dialect.MYSQL)
+        named = reading.name(alias, label=True)
         return Item(expressions.expression(node.this, reading), named)
     return Item(expressions.expression(node, reading))
 
@@ -110,10 +110,10 @@ def table(node: Any, reading: Reading) -> tuple[str, str | None]:
         if isinstance(node.this, exp.Func):
             raise reading.refuse(node.this, "a function in place of a table", "use a table or a query")
         reading.outside(node.this)
-    name = reading.name(node.this)
-    if name in _MODIFIERS and node.args.get("alias"):
-        raise reading.refuse(node, f"the modifier {name.upper()}", "leave it out")
-    return name, _alias(node, reading)
+    word = str(node.this.this)
+    if word.lower() in _MODIFIERS and node.args.get("alias"):
+        raise reading.refuse(node, f"the modifier {word.upper()}", "leave it out")
+    return reading.name(node.this), _alias(node, reading)
 
 
 # sqlglot takes them for a table with an alias.

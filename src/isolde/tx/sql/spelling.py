@@ -266,6 +266,8 @@ def _spoken(text: Text, found: tuple[Token, ...], dialect: Dialect) -> None:
             if one.text == "0" and dialect is not _PG and two.text[0] in ("xb" if dialect is _MY else "xX"):
                 raise text.refuse(one.start, "a number that is not decimal", "write a decimal number")
             raise text.malformed(one.start, f"'{one.text}{two.text}'", "a number")
+        if dialect is _MY and one.word("SELECT") and two is not None and two.word("UNIQUE"):
+            raise text.refuse(two.start, "SELECT UNIQUE", "use SELECT DISTINCT")
         if two is not None and two.kind is Kind.STRING and one.word(*literals):
             raise text.malformed(one.start, f"'{one.text}' before a string", f"a literal of {dialect}")
         if dialect is _MY and one.word(*_TIGHT) and two is not None and two.symbol("(") and two.start > one.end:

@@ -245,6 +245,8 @@ def _update(node: exp.Update, reading: Reading) -> Update:
 def _delete(node: exp.Delete, reading: Reading) -> Delete:
     reading.only(node, "this", "where", "returning", "tables")
     table, alias = _target(node.this, "DELETE of several tables", reading)
+    if reading.prepared.tokens[1].word("LOW_PRIORITY", "QUICK") and reading.dialect is Dialect.MYSQL:
+        raise reading.refuse(node, f"the modifier {reading.prepared.tokens[1].text.upper()}", "leave it out")
     named = [queries.table(one, reading)[0] for one in node.args.get("tables") or ()]
     if named and named != [alias or table]:
         raise reading.refuse(node, "DELETE of several tables", "use one statement a table, with EXISTS")

@@ -23,6 +23,7 @@ from isolde.errors import MalformedProgram, OutsideFragment
 from isolde.tx.dialects import Dialect
 from isolde.tx.place import Place
 from isolde.tx.sql import spelling
+from isolde.tx.sql.reserved import RESERVED
 from isolde.tx.sql.text import Prepared, Text, Token, fold, prepare
 
 _DIALECTS = {Dialect.POSTGRESQL: "postgres", Dialect.MYSQL: "mysql", Dialect.SQLITE: "sqlite"}
@@ -253,15 +254,23 @@ class Reading:
             what, instead = _ARGUMENTS.get(name, (f"'{name.strip('_')}' of {type(node).__name__}", ""))
             raise self.refuse(at, what, instead)
 
-    def name(self, node: Any, *, string: bool = False) -> str:
-        """A folded name of an identifier. ``string``: whether MySQL takes a string in its place; SQLite always does."""
+    def name(self, node: Any, *, label: bool = False) -> str:
+        """A folded name of an identifier.
+
+        ``label``: of a column of a result, for which MySQL takes a string, as SQLite does for all, and PostgreSQL any word.
+        """
         if isinstance(node, exp.Column):
             self.only(node, "this")
             node = node.this
         if not isinstance(node, exp.Identifier):
             self.outside(node)
-        if node.meta.get("string") and self.dialect is not Dialect.SQLITE and not string:
-            quote = "`" if self.dialect is Dialect.MYSQL else '"'
+        mysql = self.dialect is Dialect.MYSQL
+        quote = "`" if mysql else '"'
+        free = node.args.get("quoted") or (label and self.dialect is Dialect.POSTGRESQL)
+        if not free and str(node.this).lower() in RESERVED[self.dialect]:
+            word = f"the word {str(node.this).upper()} as a name"
+            raise self.malformed(node, word, f"{quote}{node.this}{quote}, or another name")
+        if node.meta.get("string") and not (self.dialect is Dialect.SQLITE or (label and mysql)):
             raise self.malformed(node, f"a string ('{node.this}') in place of a name", f"{quote}{node.this}{quote}")
         return fold(str(node.this), self.dialect, quoted=bool(node.args.get("quoted")))
 
