@@ -185,7 +185,7 @@ MALFORMED = [
     (PG, "", 1, 1),
     (PG, "foo bar", 1, 1),
     (PG, "1 + 1", 1, 1),
-    (PG, "SELECT", 1, 1),
+    (MY, "SELECT", 1, 1),
     (PG, "SELECT a FROM t WHERE", 1, 17),
     (PG, "SELECT a,, b", 1, 10),
     (PG, "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 2", 1, 50),

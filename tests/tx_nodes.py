@@ -157,11 +157,16 @@ def selects(dialect: Dialect) -> SearchStrategy[Select]:
         first = (not descending) if dialect is Dialect.POSTGRESQL else descending
         return Order(key, descending, first if other and dialect is not Dialect.MYSQL else None)
 
+    def starred(listed: tuple[Item | Star, ...]) -> bool:
+        """MySQL has a plain star in the first place only."""
+        late = any(isinstance(item, Star) and item.table is None for item in listed[1:])
+        return dialect is not Dialect.MYSQL or not late
+
     limits = st.none() | st.builds(Literal, st.integers(0, 100)) | st.builds(Parameter, st.just("n"))
     lock = usual if dialect is Dialect.SQLITE else usual | st.sampled_from(Lock)
     base = st.builds(
         Select,
-        st.lists(items, min_size=1, max_size=3).map(tuple),
+        st.lists(items, min_size=1, max_size=3).map(tuple).filter(starred),
         sources,
         st.none() | inner,
         st.lists(keys, max_size=2).map(tuple),
@@ -195,7 +200,9 @@ def statements(dialect: Dialect) -> SearchStrategy[Statement]:
         st.none() | NAMES,
         none if dialect is Dialect.MYSQL else returning,
     )
-    delete = st.builds(Delete, TABLES, st.none() | inner, st.none() | NAMES, returning)
+    delete = st.builds(Delete, TABLES, st.none() | inner, st.none() | NAMES, returning).filter(
+        lambda node: dialect is not Dialect.MYSQL or node.alias is None or not node.returning
+    )
     return st.one_of(selects(dialect), _inserts(dialect, inner, value, returning), update, delete)
 
 
@@ -219,5 +226,6 @@ def _inserts(
     columns = st.just(()) | st.just(("a", "order"))
     modes = st.just(InsertMode.PLAIN) if dialect is Dialect.POSTGRESQL else st.sampled_from(InsertMode)
     plain = st.builds(Insert, TABLES, columns, rows | query, st.none() | conflict, returning)
-    other = st.builds(Insert, TABLES, columns, rows | st.just(((),)), st.none(), returning, modes)
-    return plain | other
+    other = st.builds(Insert, TABLES, columns, rows, st.none(), returning, modes)
+    defaults = st.builds(Insert, TABLES, st.just(()), st.just(((),)), st.none(), returning, modes)
+    return plain | other | defaults

@@ -34,9 +34,11 @@ def write_select(query: Select, writer: Writer) -> str:
 
 
 def write_items(items: tuple[Item | Star, ...], writer: Writer) -> str:
-    texts = []
+    texts: list[str] = []
     for item in items:
         if isinstance(item, Star):
+            if texts and item.table is None and writer.dialect is Dialect.MYSQL:
+                raise writer.refuse(item, "'*' after a column", "put it first, or name the table")
             texts.append(f"{writer.name(item.table)}.*" if item.table is not None else "*")
         else:
             alias = f" AS {writer.name(item.alias)}" if item.alias is not None else ""

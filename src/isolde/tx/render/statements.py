@@ -122,6 +122,8 @@ def _delete(delete: Delete, writer: Writer) -> str:
         alias = writer.name(delete.alias)
         # MariaDB has an alias only in the form for several tables.
         mysql = writer.dialect is Dialect.MYSQL
+        if mysql and delete.returning:
+            raise writer.refuse(delete, "DELETE … RETURNING with an alias", "use the table's name")
         parts = [f"DELETE {alias} FROM {table} AS {alias}" if mysql else f"DELETE FROM {table} AS {alias}"]
     return " ".join([*parts, *_where(delete.where, writer), *_returning(delete.returning, writer)])
 

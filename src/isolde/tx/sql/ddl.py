@@ -15,7 +15,7 @@ from isolde.tx.schema import Check, Column, ForeignKey, Kind, Schema, Table
 from isolde.tx.sql import expressions, queries
 from isolde.tx.sql.splitting import split
 from isolde.tx.sql.text import Text, tokens
-from isolde.tx.sql.trees import Reading, trees
+from isolde.tx.sql.trees import Plus, Reading, trees
 from isolde.tx.sql.types import column_type, is_serial
 
 _IGNORED_PROPERTIES = (
@@ -27,6 +27,9 @@ _IGNORED_PROPERTIES = (
     exp.RowFormatProperty,
 )
 _IGNORED_CONSTRAINTS = (exp.CommentColumnConstraint, exp.CharacterSetColumnConstraint)
+_PLAIN_DEFAULTS = (exp.Literal, exp.Null, exp.Boolean, exp.CurrentTimestamp, exp.Column, exp.Paren)
+# What may follow a CHECK of a column in MySQL.
+_LAST = (exp.CheckColumnConstraint, exp.Reference)
 _HARMLESS_OPTIONS = ("NO ACTION", "RESTRICT", "NOT DEFERRABLE", "INITIALLY IMMEDIATE", "MATCH SIMPLE")
 
 
@@ -60,6 +63,8 @@ def _create(node: exp.Expr, tables: dict[str, Table], reading: Reading) -> None:
     reading.only(node, "this", "kind", "exists", "properties")
     properties = node.args.get("properties")
     for option in properties.expressions if properties is not None else ():
+        if isinstance(option, _IGNORED_PROPERTIES) and reading.dialect is not Dialect.MYSQL:
+            raise reading.malformed(node, "an option of a table that only MySQL has", "')' at the end")
         if not isinstance(option, _IGNORED_PROPERTIES):
             raise reading.refuse(
                 node, f"the option {type(option).__name__.removesuffix('Property').upper()} of a table"
@@ -84,6 +89,7 @@ class _Reader:
     foreign_keys: list[ForeignKey] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     integers: set[str] = field(default_factory=set)
+    indexed: bool = False
     place: Place | None = None
 
     def read(self, node: exp.Schema) -> Table:
@@ -99,6 +105,11 @@ class _Reader:
                 raise self.reading.malformed(
                     node, f"a key of the unknown column '{min(missing)}'", "a column of the table"
                 )
+        keys = {*self.primary_key[:1], *(key[0] for key in self.uniques)}
+        if self.reading.dialect is Dialect.MYSQL and not self.indexed:
+            for column in self.columns:
+                if column.generated and column.name not in keys:
+                    raise self.reading.malformed(node, "AUTO_INCREMENT of a column that is no key", "PRIMARY KEY")
         return Table(
             self.name,
             tuple(self.finished(column) for column in self.columns),
@@ -135,8 +146,13 @@ class _Reader:
         if type_.kind is Kind.INTEGER and reading.dialect is Dialect.SQLITE and self.says_integer(node):
             self.integers.add(name)
         self.columns.append(Column(name, type_, not serial, None, serial, reading.place(node)))
+        checked = False
         for constraint in node.args.get("constraints") or ():
             reading.only(constraint, "kind", "this")
+            kind = constraint.args["kind"]
+            if checked and reading.dialect is Dialect.MYSQL and not isinstance(kind, _LAST):
+                raise reading.malformed(constraint, "a constraint after CHECK", "CHECK at the end of the column")
+            checked = checked or isinstance(kind, exp.CheckColumnConstraint)
             self.constraint(constraint.args["kind"], name, constraint.args.get("this"))
 
     def says_integer(self, node: exp.ColumnDef) -> bool:
@@ -161,6 +177,8 @@ class _Reader:
                 self.parameters(node, "this", "include", "index_type")
                 target = node.args.get("this")
                 columns = self.names(target.expressions) if isinstance(target, exp.Schema) else (column,)
+                if not all(columns) or not columns:
+                    raise reading.malformed(node, "UNIQUE without columns", "UNIQUE (column, …)")
                 self.uniques.append(tuple(name for name in columns if name))
             case exp.NotNullColumnConstraint() if column:
                 reading.only(node, "allow_null")
@@ -175,6 +193,7 @@ class _Reader:
                 )
             case exp.AutoIncrementColumnConstraint() if column:
                 reading.only(node)
+                self.numbered(column, node)
                 self.change(column, generated=True, nullable=False)
             case exp.GeneratedAsIdentityColumnConstraint() if column:
                 if node.args.get("expression") is not None:
@@ -190,7 +209,7 @@ class _Reader:
             case exp.Identifier() | exp.Column():
                 raise reading.refuse(node, "a column without a type", "give it one")
             case exp.IndexColumnConstraint():
-                pass
+                self.indexed = True
             case exp.ComputedColumnConstraint():
                 raise reading.refuse(node, "a computed column", "compute it in the statements")
             case exp.OnUpdateColumnConstraint():
@@ -229,7 +248,26 @@ class _Reader:
         assert last.name == column
         self.columns[-1] = replace(last, **changes)
 
+    def numbered(self, column: str, node: exp.Expr) -> None:
+        """SQLite's AUTOINCREMENT stands behind INTEGER PRIMARY KEY; AUTO_INCREMENT is part of a type's name there."""
+        if self.reading.dialect is not Dialect.SQLITE:
+            return
+        if any(token.word("AUTO_INCREMENT", "IDENTITY") for token in self.reading.prepared.tokens):
+            instead = "use INTEGER PRIMARY KEY, which numbers itself"
+            raise self.reading.refuse(node, "AUTO_INCREMENT or IDENTITY, a part of a type's name in SQLite,", instead)
+        if self.primary_key != (column,) or column not in self.integers:
+            raise self.reading.malformed(node, "AUTOINCREMENT", "INTEGER PRIMARY KEY AUTOINCREMENT")
+
     def default(self, column: str, node: exp.Expr) -> None:
+        given, dialect = node.this, self.reading.dialect
+        if isinstance(given.unnest(), exp.Subquery | exp.Select):
+            raise self.reading.malformed(node, "a query as a DEFAULT", "a value")
+        if isinstance(given, exp.Column) and dialect is Dialect.POSTGRESQL:
+            raise self.reading.malformed(node, "a column as a DEFAULT", "a value")
+        bare = given.this if isinstance(given, exp.Neg | Plus) else given
+        plain = isinstance(bare, _PLAIN_DEFAULTS) if dialect is Dialect.SQLITE else not isinstance(bare, exp.Binary)
+        if not plain and dialect is not Dialect.POSTGRESQL:
+            raise self.reading.malformed(node, "an expression as a DEFAULT", "parentheses around it")
         value: Expression = expressions.expression(node.this, self.reading)
         self.change(column, default=value)
 

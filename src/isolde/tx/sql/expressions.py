@@ -191,6 +191,8 @@ def _column(node: exp.Expr, reading: Reading) -> Expression:
         raise reading.refuse(node, f"the word {str(identifier.this).upper()} here")
     name = reading.name(identifier)
     table = reading.name(node.args["table"]) if node.args.get("table") else None
+    if table == "excluded" and reading.dialect is Dialect.MYSQL and node.find_ancestor(exp.OnConflict):
+        raise reading.malformed(node, f"excluded.{name}", f"VALUES({name})")
     if table is None and name in reading.variables:
         return Parameter(name, reading.place(node))
     return Name(name, table or reading.merged[-1].get(name), reading.place(node))
@@ -323,7 +325,13 @@ def _case(node: exp.Expr, reading: Reading) -> Expression:
 
 def _cast(node: exp.Expr, reading: Reading) -> Expression:
     reading.only(node, "this", "to", "_type")
-    type_ = time_written(node, reading) or column_type(node.args["to"], reading, cast=True)
+    type_ = time_written(node, reading)
+    if type_ is None:
+        type_ = column_type(node.args["to"], reading, cast=True)
+        if reading.dialect is not Dialect.POSTGRESQL and isinstance(node.this, exp.Literal) and node.this.is_string:
+            before = reading.before(node.this)
+            if before.kind is Kind.WORD or before.symbol(")"):
+                raise reading.malformed(node, f"{before.text} before a string", "CAST('…' AS type)")
     return Cast(expression(node.this, reading), type_, reading.place(node))
 
 
@@ -336,6 +344,8 @@ def _aggregate(node: exp.Expr, aggregation: Aggregation, reading: Reading) -> Ex
             raise reading.refuse(operand, "DISTINCT of several columns", "count the rows of a SELECT DISTINCT")
         operand, distinct = operand.expressions[0], True
     place = reading.place(node)
+    if operand is None and aggregation is Aggregation.COUNT and reading.dialect is Dialect.SQLITE:
+        raise reading.refuse(node, "COUNT()", "use COUNT(*)")
     if isinstance(operand, exp.Star):
         reading.only(operand)
         if aggregation is not Aggregation.COUNT or distinct:
@@ -351,6 +361,10 @@ def _call(node: exp.Expr, reading: Reading) -> Expression:
     if None in node.expressions:
         raise reading.malformed(node, f"{name} without an argument", "an expression")
     if name == "VALUES" and len(node.expressions) == 1 and reading.dialect is Dialect.MYSQL:
+        if isinstance(node.parent, exp.In):
+            raise reading.refuse(node, "VALUES as a query", "use a list of values")
+        if node.find_ancestor(exp.OnConflict) is None:
+            raise reading.malformed(node, "VALUES(column)", "VALUES(column) after ON DUPLICATE KEY UPDATE only")
         return Name(reading.name(node.expressions[0]), "excluded", reading.place(node))
     return _named_call(name, node, list(node.expressions), reading)
 

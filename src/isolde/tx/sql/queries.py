@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sqlglot import exp
@@ -9,7 +10,7 @@ from sqlglot import exp
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Binary, BinaryOperation, Expression, Literal, Name
 from isolde.tx.queries import Item, Join, JoinKind, Lock, Order, QuerySource, Select, Source, Star, TableSource
-from isolde.tx.sql import expressions
+from isolde.tx.sql import expressions, spelling
 from isolde.tx.sql.trees import Reading
 
 _CLAUSES = (
@@ -45,13 +46,19 @@ def select(node: exp.Expr, reading: Reading) -> Select:
     source = _from(node, reading)
     items = tuple(item(one, reading) for one in node.expressions)
     if not items:
+        if reading.dialect is Dialect.POSTGRESQL:
+            raise reading.refuse(node, "SELECT without columns", "select a constant")
         raise reading.malformed(node, "SELECT without columns", "a column, or '*'")
+    if reading.dialect is Dialect.MYSQL and any(isinstance(one, Star) and one.table is None for one in items[1:]):
+        raise reading.malformed(node, "'*' after a column", "'*' first, or a table before it")
     if any(isinstance(one, Star) and one.table is None for one in items) and reading.merged[-1]:
         raise reading.refuse(node, "'*' over a join with USING", "name the columns")
     limit, offset = _limit(node, reading)
     group = node.args.get("group")
     if group is not None:
         reading.only(group, "expressions")
+        if not group.expressions:
+            raise reading.malformed(node, "GROUP BY without columns", "a column")
     query = Select(
         items,
         source,
@@ -81,7 +88,8 @@ def item(node: exp.Expr, reading: Reading) -> Item | Star:
     if isinstance(node, exp.Alias):
         reading.only(node, "this", "alias")
         alias = node.args["alias"]
-        return Item(expressions.expression(node.this, reading), reading.name(alias))
+        named = reading.name(alias, label=True)
+        return Item(expressions.expression(node.this, reading), named)
     return Item(expressions.expression(node, reading))
 
 
@@ -102,14 +110,14 @@ def table(node: Any, reading: Reading) -> tuple[str, str | None]:
         if isinstance(node.this, exp.Func):
             raise reading.refuse(node.this, "a function in place of a table", "use a table or a query")
         reading.outside(node.this)
-    name = reading.name(node.this)
-    if name in _MODIFIERS and node.args.get("alias"):
-        raise reading.refuse(node, f"the modifier {name.upper()}", "leave it out")
-    return name, _alias(node, reading)
+    word = str(node.this.this)
+    if word.lower() in _MODIFIERS and node.args.get("alias"):
+        raise reading.refuse(node, f"the modifier {word.upper()}", "leave it out")
+    return reading.name(node.this), _alias(node, reading)
 
 
 # sqlglot takes them for a table with an alias.
-_MODIFIERS = {"low_priority", "quick", "delayed", "high_priority", "ignore"}
+_MODIFIERS = {"only", "low_priority", "quick", "delayed", "high_priority", "ignore"}
 
 
 def _alias(node: exp.Expr, reading: Reading) -> str | None:
@@ -135,6 +143,7 @@ def _source(node: exp.Expr, reading: Reading) -> Source:
     if isinstance(node, exp.Subquery):
         if isinstance(node.this, exp.Table | exp.Subquery) and not node.args.get("alias"):
             reading.only(node, "this", "joins")
+            _grouped(node.this, reading)
             return _joined(_source(node.this, reading), node.args.get("joins") or (), reading)
         reading.only(node, "this", "alias", "joins")
         alias = _alias(node, reading)
@@ -146,6 +155,14 @@ def _source(node: exp.Expr, reading: Reading) -> Source:
         return _joined(derived, node.args.get("joins") or (), reading)
     name, alias = table(node, reading)
     return _joined(TableSource(name, alias, place), node.args.get("joins") or (), reading)
+
+
+def _grouped(node: exp.Expr, reading: Reading) -> None:
+    """Parentheses are for joins alone in PostgreSQL, and not for those by a comma."""
+    joins = node.args.get("joins") or ()
+    joined = bool(joins) and not any(join.meta.get("comma") for join in joins)
+    if reading.dialect is Dialect.POSTGRESQL and isinstance(node, exp.Table) and not joined:
+        raise reading.malformed(node, "a table in parentheses", "no parentheses, or JOIN in them")
 
 
 def _joined(left: Source, joins: Any, reading: Reading) -> Source:
@@ -162,6 +179,7 @@ def _join(left: Source, node: exp.Expr, reading: Reading) -> Join:
         instead = "swap the tables and use LEFT JOIN" if side == "RIGHT" else ""
         raise reading.refuse(node, f"{side or kind} JOIN".replace("JOIN JOIN", "JOIN"), instead)
     reading.only(node, "this", "side", "kind", "on", "using")
+    _well_joined(node, side, kind, reading)
     right = _source(node.this, reading)
     condition = expressions.expression(node.args["on"], reading) if node.args.get("on") is not None else None
     if node.args.get("using"):
@@ -169,6 +187,22 @@ def _join(left: Source, node: exp.Expr, reading: Reading) -> Join:
     if side == "LEFT" and condition is None:
         raise reading.malformed(node, "LEFT JOIN without a condition", "ON …")
     return Join(JoinKind.LEFT if side == "LEFT" else JoinKind.INNER, left, right, condition, reading.place(node))
+
+
+def _well_joined(node: exp.Expr, side: str, kind: str, reading: Reading) -> None:
+    """What sqlglot lets pass: each database wants or does not want a condition after its joins."""
+    words = " ".join(part for part in (side, kind, "JOIN") if part)
+    dialect, conditional = reading.dialect, node.args.get("on") is not None or "using" in node.args
+    if (kind == "OUTER" and not side) or (kind in {"INNER", "CROSS"} and side):
+        raise reading.malformed(node, words, "JOIN or LEFT JOIN")
+    if dialect is Dialect.POSTGRESQL and kind == "CROSS" and conditional:
+        raise reading.malformed(node, "CROSS JOIN with a condition", "JOIN … ON …")
+    if dialect is Dialect.POSTGRESQL and kind != "CROSS" and not conditional and not node.meta.get("comma"):
+        raise reading.malformed(node, f"{words} without a condition", "ON …, or CROSS JOIN")
+    if dialect is Dialect.SQLITE and isinstance(node.this, exp.Table) and node.this.args.get("joins"):
+        raise reading.malformed(node, "a join inside of a join", "parentheses around the inner one")
+    if "using" in node.args and not re.search(r"USING \( (?!\) )", spelling.skeleton(reading.prepared.tokens)):
+        raise reading.malformed(node, "USING without columns in parentheses", "USING (column, …)")
 
 
 def _using(left: Source, right: Source, node: exp.Expr, reading: Reading) -> Expression:
@@ -228,8 +262,6 @@ def _order(node: exp.Expr, items: tuple[Item | Star, ...], reading: Reading) -> 
     first = bool(node.args.get("nulls_first"))
     # sqlglot fills in what the dialect does: nulls are largest in PostgreSQL, smallest in MySQL and SQLite.
     usual = descending if reading.dialect is Dialect.POSTGRESQL else not descending
-    if first != usual and reading.dialect is Dialect.MYSQL:
-        raise reading.refuse(node, "NULLS FIRST or LAST in MySQL", "order by IS NULL first")
     return Order(expression, descending, None if first == usual else first)
 
 
@@ -254,6 +286,7 @@ def _distinct(node: exp.Expr, reading: Reading) -> bool:
 def _limit(node: exp.Expr, reading: Reading) -> tuple[Expression | None, Expression | None]:
     clause, offset = node.args.get("limit"), node.args.get("offset")
     limit: Expression | None = None
+    _bounded(node, reading)
     if isinstance(clause, exp.Fetch):
         options = clause.args.get("limit_options")
         if options is not None:
@@ -268,6 +301,32 @@ def _limit(node: exp.Expr, reading: Reading) -> tuple[Expression | None, Express
         return limit, None
     reading.only(offset, "expression")
     return limit, expressions.expression(offset.expression, reading)
+
+
+_FETCH = re.compile(r"FETCH (?:FIRST|NEXT) (?:\( .* \) |(?!ROW)\S+ )?ROWS? (?:ONLY|WITH TIES) ")
+_OFFSET = re.compile(r"OFFSET (?:\S+|\( .* \)) ROWS? ")
+
+
+def _bounded(node: exp.Expr, reading: Reading) -> None:
+    """Whether the dialect has LIMIT, OFFSET and FETCH as they are written."""
+    clause, offset, dialect = node.args.get("limit"), node.args.get("offset"), reading.dialect
+    words = spelling.skeleton(reading.prepared.tokens)
+    if isinstance(clause, exp.Fetch):
+        if dialect is Dialect.SQLITE:
+            raise reading.malformed(node, "FETCH", "LIMIT")
+        if not _FETCH.search(words):
+            raise reading.malformed(node, "FETCH", "FETCH FIRST count ROWS ONLY")
+    if offset is not None and not isinstance(clause, exp.Limit):
+        if dialect is Dialect.SQLITE:
+            raise reading.malformed(node, "OFFSET without LIMIT", "LIMIT -1 OFFSET")
+        if dialect is Dialect.MYSQL and not _OFFSET.search(words):
+            raise reading.malformed(node, "OFFSET without LIMIT", "OFFSET count ROWS")
+    if dialect is Dialect.MYSQL:
+        for bound in (clause, offset):
+            value = bound.args.get("expression") if bound is not None else None
+            whole = isinstance(value, exp.Literal) and str(value.this).isdigit() and not value.is_string
+            if value is not None and not whole and not isinstance(value, exp.Placeholder | exp.Column):
+                raise reading.malformed(value, "a bound of LIMIT that is no number", "a number or a parameter")
 
 
 def _lock(node: exp.Expr, reading: Reading) -> Lock | None:

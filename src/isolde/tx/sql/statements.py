@@ -99,6 +99,9 @@ def _insert(node: exp.Insert, reading: Reading) -> Insert:
     table, alias = queries.table(target, reading)
     if alias is not None or target.args.get("joins"):
         raise reading.refuse(target, "an alias of the table of an INSERT", "use the table's name")
+    conflict = node.args.get("conflict")
+    if conflict is not None and reading.dialect is Dialect.SQLITE:
+        _ended(node.args.get("expression"), reading)
     return Insert(
         table,
         columns,
@@ -108,6 +111,16 @@ def _insert(node: exp.Insert, reading: Reading) -> Insert:
         _mode(node, reading),
         reading.beginning(),
     )
+
+
+def _ended(source: exp.Expr | None, reading: Reading) -> None:
+    """SQLite takes ON CONFLICT after a table of a query for the condition of a join."""
+    if not isinstance(source, exp.Select) or source.args.get("from_") is None:
+        return
+    last = (source.args.get("joins") or [None])[-1]
+    joined = last is not None and (last.args.get("on") is not None or last.args.get("using"))
+    if not joined and not any(source.args.get(name) for name in ("where", "group", "having", "order", "limit")):
+        raise reading.malformed(source, "ON CONFLICT right after a table", "WHERE TRUE before it")
 
 
 def _mode(node: exp.Insert, reading: Reading) -> InsertMode:
@@ -141,12 +154,18 @@ def _row(row: exp.Expr, reading: Reading) -> tuple[Expression | Default, ...]:
 def _value(node: Any, reading: Reading) -> Expression | Default:
     """A value, or DEFAULT, which sqlglot takes for a variable or a column."""
     if isinstance(node, exp.Var) and node.name.upper() == "DEFAULT":
-        return Default()
+        return _default(node, reading)
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier) and not node.args.get("table"):
         word = node.this
         if not word.args.get("quoted") and str(word.this).upper() == "DEFAULT":
-            return Default()
+            return _default(node, reading)
     return expressions.expression(node, reading)
+
+
+def _default(node: exp.Expr, reading: Reading) -> Default:
+    if reading.dialect is Dialect.SQLITE:
+        raise reading.malformed(node, "DEFAULT as a value", "the column left out, or its value")
+    return Default()
 
 
 def _assignments(nodes: list[exp.Expr], names: set[str], reading: Reading) -> tuple[Assignment, ...]:
@@ -159,6 +178,8 @@ def _assignments(nodes: list[exp.Expr], names: set[str], reading: Reading) -> tu
             instead = "assign column by column" if isinstance(target, exp.Tuple) else ""
             raise reading.refuse(node, "an assignment to something else than a column", instead)
         reading.only(target, "this", "table")
+        if target.args.get("table") and reading.dialect is not Dialect.MYSQL:
+            raise reading.malformed(target, "an assignment to a column with its table", "the column's name alone")
         if target.args.get("table") and reading.name(target.args["table"]) not in names:
             raise reading.refuse(target, "an assignment to another table", "use one statement a table")
         assignments.append(Assignment(reading.name(target.this), _value(node.expression, reading)))
@@ -185,6 +206,10 @@ def _conflict(node: exp.Expr | None, table: str, reading: Reading) -> OnConflict
             reading.only(key, "this", "nulls_first")
         columns.append(reading.name(key.this if isinstance(key, exp.Ordered) else key))
     action = str(node.args.get("action") or "").upper()
+    if mysql and node.args.get("where") is not None:
+        raise reading.malformed(node, "ON DUPLICATE KEY UPDATE … WHERE", "IF(condition, new, old)")
+    if "UPDATE" in action and not columns and reading.dialect is Dialect.POSTGRESQL:
+        raise reading.malformed(node, "ON CONFLICT DO UPDATE", "ON CONFLICT (key) DO UPDATE")
     if "UPDATE" not in action:
         return OnConflict(tuple(columns), ())
     return OnConflict(tuple(columns), _assignments(node.expressions, {table}, reading), queries.where(node, reading))
@@ -195,7 +220,16 @@ def _returning(node: exp.Expr, reading: Reading) -> tuple[Item | Star, ...]:
     if clause is None:
         return ()
     reading.only(clause, "expressions")
-    return tuple(queries.item(one, reading) for one in clause.expressions)
+    if isinstance(node, exp.Update) and reading.dialect is Dialect.MYSQL:
+        raise reading.malformed(clause, "RETURNING of an UPDATE", "a SELECT of its own")
+    for one in clause.expressions:
+        counted = one.find(exp.Count, exp.Sum, exp.Min, exp.Max, exp.Avg)
+        if counted is not None and counted.find_ancestor(exp.Select) is None:
+            raise reading.malformed(counted, "an aggregate in RETURNING", "a value of the row")
+    items = tuple(queries.item(one, reading) for one in clause.expressions)
+    if reading.dialect is Dialect.SQLITE and any(isinstance(one, Star) and one.table for one in items):
+        raise reading.malformed(clause, "all columns of a table in RETURNING", "'*'")
+    return items
 
 
 def _update(node: exp.Update, reading: Reading) -> Update:
@@ -211,6 +245,8 @@ def _update(node: exp.Update, reading: Reading) -> Update:
 def _delete(node: exp.Delete, reading: Reading) -> Delete:
     reading.only(node, "this", "where", "returning", "tables")
     table, alias = _target(node.this, "DELETE of several tables", reading)
+    if reading.prepared.tokens[1].word("LOW_PRIORITY", "QUICK") and reading.dialect is Dialect.MYSQL:
+        raise reading.refuse(node, f"the modifier {reading.prepared.tokens[1].text.upper()}", "leave it out")
     named = [queries.table(one, reading)[0] for one in node.args.get("tables") or ()]
     if named and named != [alias or table]:
         raise reading.refuse(node, "DELETE of several tables", "use one statement a table, with EXISTS")

@@ -10,7 +10,6 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from itertools import pairwise, zip_longest
 
 from isolde.errors import MalformedProgram, OutsideFragment
 from isolde.tx.dialects import Dialect
@@ -229,9 +228,7 @@ class _Scanner:
             return self.take(Kind.PARAMETER, word.end(), word.group()) if word else None
         if character == "%":
             operand = self.found and (self.found[-1].kind is not Kind.SYMBOL or self.found[-1].text == ")")
-            keyword = (
-                self.found and self.found[-1].kind is Kind.WORD and self.found[-1].text.upper() in _BEFORE_OPERANDS
-            )
+            keyword = self.found and self.found[-1].kind is Kind.WORD and self.found[-1].text.upper() in BEFORE_OPERANDS
             match = _FORMAT.match(content, at)
             if match and (not operand or keyword):
                 return self.take(Kind.PARAMETER, match.end(), match.group(1) or "")
@@ -245,7 +242,7 @@ class _Scanner:
         return None
 
 
-_BEFORE_OPERANDS = frozenset(
+BEFORE_OPERANDS = frozenset(
     [
         "SELECT",
         "WHERE",
@@ -309,7 +306,7 @@ class Prepared:
         if index < 0 or not self.tokens[index].symbol("("):
             return False
         before = self.tokens[index - 1] if index else None
-        return before is None or before.kind is not Kind.WORD or before.text.upper() in _BEFORE_OPERANDS
+        return before is None or before.kind is not Kind.WORD or before.text.upper() in BEFORE_OPERANDS
 
     def original(self, position: int) -> int:
         index = bisect_right(self.moves, position, key=lambda move: move[0]) - 1
@@ -360,8 +357,6 @@ def prepare(text: Text, dialect: Dialect) -> Prepared:
             at = end
         index += size
     add(content[at:], at, len(content) - at)
-    _well_spaced(text, found)
-    _spoken(text, found, dialect)
     strings = {token.start: token for token in found if token.kind is Kind.STRING}
     return Prepared(
         text,
@@ -374,38 +369,3 @@ def prepare(text: Text, dialect: Dialect) -> Prepared:
         found[0].start if found else 0,
         tuple(moves),
     )
-
-
-def _well_spaced(text: Text, found: tuple[Token, ...]) -> None:
-    """sqlglot reads over a comma too many and joins adjacent strings; MySQL's word ``BINARY`` becomes an alias."""
-    for one, two in pairwise(found):
-        if (one.symbol(",") and two.symbol(",", ")", ";")) or (one.symbol("(") and two.symbol(",")):
-            raise text.malformed(two.start, f"'{two.text}'", "an item between commas")
-        if one.kind is Kind.STRING and two.kind is Kind.STRING:
-            raise text.refuse(two.start, "a string written in two parts", "write it as one")
-    if found and found[-1].symbol(","):
-        raise text.malformed(found[-1].start, "','", "an item after the comma")
-
-
-_OPERATORS = {
-    "==": (Dialect.SQLITE,),
-    "<=>": (Dialect.MYSQL,),
-    "&&": (Dialect.MYSQL, Dialect.POSTGRESQL),
-    "!": (Dialect.MYSQL,),
-    "::": (Dialect.POSTGRESQL,),
-}
-
-
-def _spoken(text: Text, found: tuple[Token, ...], dialect: Dialect) -> None:
-    """sqlglot takes other databases' operators and literals for the dialect's."""
-    literals = ("E", "DATETIME", "TIMESTAMP") if dialect is Dialect.SQLITE else ("E", "DATETIME")
-    for one, two in zip_longest(found, found[1:]):
-        if one.kind is Kind.SYMBOL and dialect not in _OPERATORS.get(one.text, (dialect,)):
-            raise text.malformed(one.start, f"'{one.text}'", f"an operator of {dialect}")
-        if dialect is Dialect.MYSQL and one.word("ISNULL", "NOTNULL") and (two is None or not two.symbol("(")):
-            # A name there, so that "a ISNULL" is a with another name.
-            raise text.refuse(one.start, f"the word {one.text.upper()} here", "use IS NULL, IS NOT NULL")
-        if two is not None and one.kind is Kind.NUMBER and two.kind is Kind.WORD and one.end == two.start:
-            raise text.malformed(one.start, f"'{one.text}{two.text}'", "a number")
-        if two is not None and two.kind is Kind.STRING and one.word(*literals):
-            raise text.malformed(one.start, f"'{one.text}' before a string", f"a literal of {dialect}")

@@ -8,7 +8,6 @@ argument that is set and was not named.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -23,6 +22,8 @@ from sqlglot.tokenizer_core import TokenType
 from isolde.errors import MalformedProgram, OutsideFragment
 from isolde.tx.dialects import Dialect
 from isolde.tx.place import Place
+from isolde.tx.sql import spelling
+from isolde.tx.sql.reserved import RESERVED
 from isolde.tx.sql.text import Prepared, Text, Token, fold, prepare
 
 _DIALECTS = {Dialect.POSTGRESQL: "postgres", Dialect.MYSQL: "mysql", Dialect.SQLITE: "sqlite"}
@@ -33,6 +34,30 @@ _FOREIGN = {"CEIL", "FLOOR", "SAFE_CAST", "TRY_CAST"}
 
 class Plus(exp.Unary):
     """A plus before a value. sqlglot drops it; but ``+ '1'`` is a number in PostgreSQL, and ``+a`` has no affinity in SQLite."""
+
+
+class _Noting(Parser):
+    """Notes what sqlglot's trees do not tell: the words of a type, a join by a comma, a string in place of a name."""
+
+    def _parse_types(self, *args: Any, **options: Any) -> exp.Expr | None:
+        first = self._index
+        found = super()._parse_types(*args, **options)
+        if isinstance(found, exp.DataType):
+            found.meta["words"] = tuple(token.text.upper() for token in self._tokens[first : self._index])
+        return found
+
+    def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
+        comma = self._curr is not None and self._curr.token_type == TokenType.COMMA
+        found = super()._parse_join(*args, **options)
+        if found is not None:
+            found.meta["comma"] = comma
+        return found
+
+    def _parse_string_as_identifier(self) -> exp.Identifier | None:
+        found = super()._parse_string_as_identifier()
+        if found is not None:
+            found.meta["string"] = True
+        return found
 
 
 @cache
@@ -55,7 +80,7 @@ def _parser(dialect: Dialect) -> tuple[type[Parser], sqlglot.Dialect]:
         # MySQL's own parser drops it.
         plus = {TokenType.PLUS: lambda self: self.expression(Plus(this=self._parse_unary()))}
         own["UNARY_PARSERS"] = base.UNARY_PARSERS | plus
-    made: type[Parser] = type(base.__name__, (base,), own)
+    made: type[Parser] = type(base.__name__, (_Noting, base), own)
     return made, spoken
 
 
@@ -190,6 +215,11 @@ class Reading:
     def at(self, position: int) -> Place:
         return self.prepared.text.place(position)
 
+    def before(self, node: exp.Expr) -> Token:
+        """The token before the one that a node begins with."""
+        at = self.start(node)
+        return max((token for token in self.prepared.tokens if token.start < at), key=lambda token: token.start)
+
     def refuse(self, node: exp.Expr, what: str, instead: str = "") -> OutsideFragment:
         return OutsideFragment(str(self.place(node)), what, instead)
 
@@ -224,13 +254,24 @@ class Reading:
             what, instead = _ARGUMENTS.get(name, (f"'{name.strip('_')}' of {type(node).__name__}", ""))
             raise self.refuse(at, what, instead)
 
-    def name(self, node: Any) -> str:
-        """A folded name of an identifier."""
+    def name(self, node: Any, *, label: bool = False) -> str:
+        """A folded name of an identifier.
+
+        ``label``: of a column of a result, for which MySQL takes a string, as SQLite does for all, and PostgreSQL any word.
+        """
         if isinstance(node, exp.Column):
             self.only(node, "this")
             node = node.this
         if not isinstance(node, exp.Identifier):
             self.outside(node)
+        mysql = self.dialect is Dialect.MYSQL
+        quote = "`" if mysql else '"'
+        free = node.args.get("quoted") or (label and self.dialect is Dialect.POSTGRESQL)
+        if not free and str(node.this).lower() in RESERVED[self.dialect]:
+            word = f"the word {str(node.this).upper()} as a name"
+            raise self.malformed(node, word, f"{quote}{node.this}{quote}, or another name")
+        if node.meta.get("string") and not (self.dialect is Dialect.SQLITE or (label and mysql)):
+            raise self.malformed(node, f"a string ('{node.this}') in place of a name", f"{quote}{node.this}{quote}")
         return fold(str(node.this), self.dialect, quoted=bool(node.args.get("quoted")))
 
     def mark(self, node: exp.Placeholder) -> tuple[Token, str]:
@@ -244,6 +285,7 @@ class Reading:
 def trees(text: Text, dialect: Dialect) -> tuple[list[exp.Expr], Reading]:
     """The trees of all statements in ``text``; ``MalformedProgram`` if it is no SQL."""
     prepared = prepare(text, dialect)
+    spelling.check(text, prepared.tokens, dialect)
     try:
         with _quietly():
             parser, spoken = _parser(dialect)
@@ -251,11 +293,7 @@ def trees(text: Text, dialect: Dialect) -> tuple[list[exp.Expr], Reading]:
     except RecursionError:
         raise text.refuse(0, "an expression that is nested so deeply", "use several statements") from None
     except ParseError as error:
-        positioned = re.search(r"\bCURRENT\s+OF\b", prepared.sql, re.IGNORECASE)
-        if positioned is not None:
-            position = prepared.original(positioned.start())
-            raise text.refuse(position, "WHERE CURRENT OF a cursor", "fetch the key, and name it in WHERE") from None
-        raise _parse_error(error, prepared) from None
+        raise spelling.unread(text, prepared.tokens) or _parse_error(error, prepared) from None
     except SqlglotError as error:
         raise text.malformed(0, str(error).splitlines()[0], "SQL") from None
     except Exception as error:

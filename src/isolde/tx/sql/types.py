@@ -11,6 +11,7 @@ from isolde.tx.dialects import Dialect
 from isolde.tx.schema import BOOLEAN, FLOAT, TEXT, TIMESTAMP, Kind, Type
 from isolde.tx.sql.text import Text
 from isolde.tx.sql.trees import Reading, trees
+from isolde.tx.sql.type_names import CASTS, COLUMNS, name_of
 
 _T = exp.DataType.Type
 
@@ -37,6 +38,9 @@ _ZONED = {_T.TIMESTAMPTZ, _T.TIMESTAMPLTZ}
 _TIMES = {_T.TIMESTAMP, _T.TIMESTAMPTZ, _T.TIMESTAMPLTZ, _T.TIMESTAMPNTZ, _T.DATETIME}
 
 
+_KNOWN = {*_BITS, *_TEXTS, *_TIMES, _T.BOOLEAN, _T.DECIMAL, _T.UDECIMAL, _T.DOUBLE, _T.FLOAT}
+
+
 def is_serial(node: exp.DataType) -> bool:
     return node.this in _SERIAL
 
@@ -49,11 +53,14 @@ def column_type(node: exp.DataType, reading: Reading, *, cast: bool = False) -> 
     reading.only(node, "this", "expressions", "nested")
     kind = node.this
     numbers = _numbers(node, reading) if kind is not _T.ENUM else ()
+    if kind in _KNOWN:
+        _as_named(node, numbers, reading, cast=cast)
     if kind is _T.BOOLEAN:
         return BOOLEAN
     if kind in _BITS:
-        # SQLite keeps every integer in 64 bits, whatever the column is called.
-        bits = 64 if reading.dialect is Dialect.SQLITE else _BITS[kind]
+        # SQLite keeps every integer in 64 bits, whatever the column is called; so is what MySQL casts to.
+        wide = reading.dialect is Dialect.SQLITE or (cast and reading.dialect is Dialect.MYSQL)
+        bits = 64 if wide else _BITS[kind]
         return Type(Kind.INTEGER, bits=bits, unsigned=kind in _UNSIGNED)
     if kind in {_T.DECIMAL, _T.UDECIMAL}:
         if kind is _T.UDECIMAL:
@@ -84,10 +91,59 @@ def column_type(node: exp.DataType, reading: Reading, *, cast: bool = False) -> 
     raise reading.refuse(node, f"the type {node.sql().upper()}", instead)
 
 
+def _as_named(node: exp.DataType, numbers: tuple[int, ...], reading: Reading, *, cast: bool) -> None:
+    """Tells a type that the dialect's database does not know by this name, or not with these sizes."""
+    words, dialect = node.meta.get("words"), reading.dialect
+    if words is None:
+        return
+    name = name_of(words)
+    sizes = (CASTS if cast else COLUMNS)[dialect].get(name)
+    where = "a CAST" if cast else "a column"
+    if dialect is Dialect.SQLITE:
+        if words[-1] != ")" and "(" in words:
+            raise reading.malformed(node, f"the type {' '.join(words)}", "its size at the end")
+        if sizes is None:
+            # Any words are a type there.
+            raise reading.refuse(node, f"the type {name}", "use INTEGER, REAL, NUMERIC or TEXT")
+    limit = _LARGEST.get((dialect, name))
+    if sizes is None:
+        raise reading.malformed(
+            node, f"the type {name}, which {dialect} does not have for {where}", _instead(node, dialect, cast=cast)
+        )
+    if len(numbers) not in sizes or (limit is not None and numbers and numbers[0] > limit):
+        raise reading.malformed(node, f"the type {' '.join(words)}", f"{name} with a size that {dialect} has for it")
+
+
+_LARGEST = {
+    (Dialect.POSTGRESQL, "FLOAT"): 53,
+    (Dialect.MYSQL, "FLOAT"): 53,
+    (Dialect.MYSQL, "DATETIME"): 6,
+    (Dialect.MYSQL, "TIMESTAMP"): 6,
+}
+
+
+def _instead(node: exp.DataType, dialect: Dialect, *, cast: bool) -> str:
+    """A type of the dialect that has the values of this one."""
+    kind, mysql = node.this, dialect is Dialect.MYSQL
+    if kind in _BITS:
+        if mysql and cast:
+            return "UNSIGNED" if kind in _UNSIGNED else "SIGNED"
+        return "INT or BIGINT" if mysql else "SMALLINT, INTEGER or BIGINT"
+    if kind in _TEXTS:
+        return ("CHAR" if cast else "VARCHAR with a length, or TEXT") if mysql else "VARCHAR or TEXT"
+    if kind in _TIMES:
+        return "DATETIME" if mysql else "TIMESTAMP"
+    if kind is _T.BOOLEAN:
+        return "SIGNED" if mysql and cast else "BOOLEAN"
+    if kind in {_T.DECIMAL, _T.UDECIMAL}:
+        return "DECIMAL"
+    return "DOUBLE" if mysql else "DOUBLE PRECISION or REAL"
+
+
 def time_written(node: exp.Expr, reading: Reading) -> Type | None:
     """The type of MySQL's TIMESTAMP '…', which has as many digits of a second as are written; it casts to DATETIME only."""
     zoned = node.args["to"].this in _ZONED
-    if reading.dialect is not Dialect.MYSQL or not zoned or not isinstance(node.this, exp.Literal):
+    if reading.dialect is not Dialect.MYSQL or not zoned or not reading.before(node.this).word("TIMESTAMP"):
         return None
     return _time((len(node.this.this.partition(".")[2].rstrip()),), Dialect.MYSQL)
 
