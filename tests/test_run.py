@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,24 @@ def test_ctrl_c_ends_a_run_in_good_order(tmp_path: Path) -> None:
     assert "what was recorded is in out/history.jsonl" in errors
     checked = isolde("check", "--level", "strict-ser", "out", cwd=tmp_path)
     assert checked.returncode == 0, checked.stderr + (tmp_path / "out" / "history.jsonl").read_text()
+
+
+def test_ctrl_c_waits_for_the_transaction_in_flight(tmp_path: Path) -> None:
+    """A session that was taken for ended would write on, into whatever file got the number of its own."""
+    command = [*ISOLDE, "run", "sqlite:d.db", "--sessions", "1", "--time", "60", "-o", "out", "--keep"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    _wait_for_bytes(tmp_path / "out" / "sessions", 1_000)
+    with closing(sqlite3.connect(tmp_path / "d.db", timeout=30)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        time.sleep(1)
+        assert process.poll() is None
+        other.rollback()
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, "interrupted" in errors) == (130, True)
+    recorded = (tmp_path / "out" / "history.jsonl").read_text().splitlines()
+    assert all(json.loads(line)["status"] == "committed" for line in recorded[1:])
 
 
 def test_a_full_disk_is_said_in_one_line_and_what_is_there_can_be_checked(tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ import errno
 import json
 import os
 import shutil
+import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -137,6 +139,9 @@ class Run:
             threading.Thread(target=self._work, args=(worker, number), daemon=True)
             for number, worker in enumerate(workers)
         ]
+        # Thread.is_alive is not to be trusted: Ctrl-C inside of Thread.join marks a thread as ended that is still at work. What
+        # it wrote next would go into whatever file got the number of its journal's.
+        self._ended = [threading.Event() for _ in workers]
 
     def wait(self) -> Outcome:
         """Until all sessions are done. Ctrl-C ends the run in good order; what was observed is on disk.
@@ -146,8 +151,9 @@ class Run:
         interrupted = False
         self._begun = time.monotonic()
         try:
-            for thread in self._threads:
-                thread.start()
+            with _undisturbed():
+                for thread in self._threads:
+                    thread.start()
             while self._alive():
                 self._look_after()
                 if self._shared.rounds and self._watcher.quiet(self._shared.rounds.pop(0)):
@@ -158,9 +164,9 @@ class Run:
         except KeyboardInterrupt:
             interrupted = True
             self._end_impatiently()
-        for thread, journal in zip(self._threads, self._journals, strict=True):
+        for ended, journal in zip(self._ended, self._journals, strict=True):
             # One that does not come back may still write; the number of its file is not to become another's.
-            if not thread.is_alive():
+            if ended.is_set():
                 journal.close()
         seconds = time.monotonic() - self._begun
         for failure in self._shared.failures:
@@ -191,6 +197,7 @@ class Run:
         finally:
             worker.client.close()
             self._leave()
+            self._ended[number].set()
 
     def _leave(self) -> None:
         """Who leaves last opens the gate for those who wait, and looks for them."""
@@ -211,9 +218,9 @@ class Run:
         self._shared.rounds.append(Round(self._tally().planned, sizes))
 
     def _alive(self) -> bool:
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(_POLL_S)
+        for ended in self._ended:
+            if not ended.is_set():
+                ended.wait(_POLL_S)
                 return True
         return False
 
@@ -229,9 +236,9 @@ class Run:
     def _stuck(self) -> bool:
         """Whether a session does not come back although its connection was broken off; that is the run's failure, then."""
         now, bound = time.monotonic(), self._job.timeout_s
-        for thread, client in zip(self._threads, self._clients, strict=True):
+        for ended, client in zip(self._ended, self._clients, strict=True):
             since, doing = client.busy_since, client.doing
-            if thread.is_alive() and since is not None and now - since > bound + _STUCK_S:
+            if not ended.is_set() and since is not None and now - since > bound + _STUCK_S:
                 what = f"a transaction {doing}" if doing else "a transaction"
                 self._failed(
                     UsageError(
@@ -264,10 +271,11 @@ class Run:
 
     def _stop_all(self) -> None:
         self._shared.stop.set()
-        for thread in self._threads:
-            if thread.ident is None:
+        for thread, ended in zip(self._threads, self._ended, strict=True):
+            if thread.ident is None and not ended.is_set():
                 # Ctrl-C came before it was started: nobody is to wait for it.
                 self._leave()
+                ended.set()
 
     def _break_off(self) -> None:
         self._watcher.free()
@@ -281,6 +289,16 @@ class Run:
         for client in self._clients:
             total.add(client.tally)
         return total
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Keeps Ctrl-C and its like waiting: in the middle of Thread.start nobody could say whether there is a thread."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _share(total: int | None, sessions: int, number: int) -> int | None:
