@@ -338,11 +338,19 @@ class Frame:
             if Sort.TEXT in sorts and len(sorts) > 1:
                 raise outside("BETWEEN of texts and numbers", "compare with >= and <=")
         bind, again = self._named(operand)
+        bounds: list[str] = []
+        if self.compiler.dialect is Dialect.MYSQL:
+            # It computes both bounds before it compares.
+            (first_bound, low), (second_bound, high) = self._named(low), self._named(high)
+            bounds = [text for text, code in ((first_bound, low), (second_bound, high)) if text != code.text]
         first = rules.matching(Binary.GREATER_EQUAL, again, low)
         second = rules.matching(Binary.LESS_EQUAL, again, high)
         result = rules.logic(Binary.AND, first, second)
         if node.negated:
             result = rules.negation(result)
+        if bounds:
+            text = f"None if {again.text} is None else ({', '.join(bounds)}, {result.text})[-1]"
+            return Code(f"({bind}, {text})[1]", BOOLEAN, solid=result.solid)
         return result if bind == again.text else Code(f"({bind}, {result.text})[1]", BOOLEAN, solid=result.solid)
 
     def _in_list(self, node: InList) -> Code:
