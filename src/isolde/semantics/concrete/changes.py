@@ -8,13 +8,15 @@ from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete import constraints
 from isolde.semantics.concrete.catalog import TableInfo
 from isolde.semantics.concrete.compiler import Compiler, Writer
+from isolde.semantics.concrete.doubts import refuse_unread
 from isolde.semantics.concrete.expressions import Binding, Frame
 from isolde.semantics.concrete.order import Late, late, refuse_open_draws, refuse_seen_changes, unordered
 from isolde.semantics.concrete.queries import expanded
 from isolde.semantics.concrete.rules import outside
-from isolde.semantics.concrete.sources import Loops, conjuncts, parts, table_binding
+from isolde.semantics.concrete.sources import Loops, parts, table_binding
 from isolde.semantics.concrete.sqlite import returned_real, stored_rowid
 from isolde.semantics.concrete.static import Affinity, Code, Static
+from isolde.semantics.concrete.sweeps import Sweeps
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Expression
 from isolde.tx.queries import Item, Select, Star, TableSource
@@ -36,7 +38,7 @@ def compile_update(compiler: Compiler, update: Update, parent: Frame) -> Changed
     binding = table_binding(update.alias or update.table, compiler.namespace.fresh("r"), info)
     frame.bindings.append(binding)
     seen = _late(frame, update)
-    _matches(frame, writer, binding, update.where, seen.conditions)
+    loops = _matches(frame, writer, binding, update.where, seen.conditions)
     places = [info.column(assignment.column) for assignment in update.assignments]
     if len(set(places)) < len(places) and compiler.dialect is not Dialect.MYSQL:
         raise ExecutionError("name", "a column is assigned twice")
@@ -45,7 +47,7 @@ def compile_update(compiler: Compiler, update: Update, parent: Frame) -> Changed
     together = reading or compiler.dialect is not Dialect.MYSQL
     new = _assigned(frame, writer, binding, info, update.assignments, together)
     writer.line(f"hits.append((number, {binding.variable}, {new}))")
-    writer.indent = 1
+    _swept(frame, writer, loops)
     drawn = f"S.next_id({info.position})"
     if drawn in new:
         writer.line(f"{compiler.namespace.ref(refuse_open_draws)}(S.writable({info.position}), hits)")
@@ -76,9 +78,9 @@ def compile_delete(compiler: Compiler, delete: Delete, parent: Frame) -> Changed
     binding = table_binding(delete.alias or delete.table, compiler.namespace.fresh("r"), info)
     frame.bindings.append(binding)
     seen = _late(frame, delete)
-    _matches(frame, writer, binding, delete.where, seen.conditions)
+    loops = _matches(frame, writer, binding, delete.where, seen.conditions)
     writer.line(f"hits.append((number, {binding.variable}))")
-    writer.indent = 1
+    _swept(frame, writer, loops)
     if seen.conditions:
         writer.line(f"{compiler.namespace.ref(refuse_seen_changes)}(hits, near)")
     writer.line(f"count = {compiler.namespace.ref(constraints.deleted)}(S, {info.position}, hits)")
@@ -93,17 +95,29 @@ def _late(frame: Frame, change: Update | Delete) -> Late:
 
 def _matches(
     frame: Frame, writer: Writer, binding: Binding, where: Expression | None, last: tuple[Expression, ...] = ()
-) -> None:
+) -> Loops:
     """Opens a loop over the rows that are to be changed; ``near`` are those for which all conditions but the last ones hold."""
-    loops = Loops(frame, writer)
+    sweeps = Sweeps(frame, writer)
+    loops = Loops(frame, writer, sweeps=sweeps)
     writer.line("hits, near = [], []")
-    pool = [condition for condition in conjuncts(where) if condition not in last]
+    pool = [condition for condition in loops.parted(where) if condition not in last]
+    sweeps.gate(pool)
     writer.open(f"for number, {binding.variable} in {loops.candidates(binding, pool, numbers=True)}:")
     loops.bound.add(binding.variable)
     loops.filter(pool, final=True)
     if last:
         writer.line("near.append(number)")
         loops.filter(list(last), final=True)
+    return loops
+
+
+def _swept(frame: Frame, writer: Writer, loops: Loops) -> None:
+    """After the loop: what fails on other rows."""
+    assert loops.sweeps is not None
+    writer.indent = 1
+    loops.sweeps.write(loops)
+    for name in frame.unread:
+        writer.line(f"{frame.compiler.namespace.ref(refuse_unread)}({name})")
 
 
 def _assigned(

@@ -70,10 +70,12 @@ class Compiler:
         needs: Needs | None = None,
         sorted_: bool = True,
         filtered: bool = False,
+        member: bool = False,
+        hurried: bool = False,
     ) -> Query:
         from isolde.semantics.concrete.queries import compile_query
 
-        return compile_query(self, select, parent, exists, kept, needs, sorted_, filtered)
+        return compile_query(self, select, parent, exists, kept, needs, sorted_, filtered, member, hurried)
 
     def finish(self, entry: str) -> Any:
         """The generated function of this name, when all are written."""

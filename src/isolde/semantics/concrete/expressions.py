@@ -12,7 +12,7 @@ from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete.called import any_true, checked, first, first_ordered, in_python, python_result, single
 from isolde.semantics.concrete.catalog import TableInfo
 from isolde.semantics.concrete.rules import outside
-from isolde.semantics.concrete.static import BIGINT, BOOLEAN, NULL, Code, Sort, Static
+from isolde.semantics.concrete.static import BIGINT, BOOLEAN, NULL, Code, Constness, Sort, Static
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import (
     Aggregate,
@@ -52,7 +52,7 @@ COMPARING = frozenset(
         Binary.SAME,
     }
 )
-
+OPERATIONS = (BinaryOperation, UnaryOperation, Between, Call, Case, Cast, InList)
 
 PYTHON: dict[Binary | Function, Callable[..., object]] = {
     Binary.SAME: operator.eq,
@@ -103,6 +103,8 @@ class Frame:
     variables: dict[str, Static] = field(default_factory=dict)
     free: dict[str, bool] = field(default_factory=dict)
     memos: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    """Memos of queries that were run ahead, and may have failed."""
     repeated: bool = False
     strict: bool = False
     aggregated: Callable[[Aggregate], Code] | None = None
@@ -169,6 +171,21 @@ class Frame:
     # Expressions
 
     def compile(self, expression: Expression) -> Code:
+        code = self._compile(expression)
+        if isinstance(expression, OPERATIONS) and (known := self._planned(expression)) is not None:
+            return Code(repr(known.value), code.type, known, solid=known.value is not None)
+        return code
+
+    def _planned(self, expression: Expression) -> Constness | None:
+        """The null or truth value that PostgreSQL puts in the place of an operation when it plans, and never computes it."""
+        if self.compiler.dialect is not Dialect.POSTGRESQL or self.strict:
+            return None
+        from isolde.semantics.concrete.doubts import may_fail
+        from isolde.semantics.concrete.folding import constant_of
+
+        return constant_of(expression, self) if may_fail(expression, self.compiler.dialect) else None
+
+    def _compile(self, expression: Expression) -> Code:
         rules = self.compiler.rules
         match expression:
             case Literal():
@@ -218,6 +235,8 @@ class Frame:
         if isinstance(expression, BinaryOperation) and expression.operator in (Binary.AND, Binary.OR):
             left = self.condition(expression.left, expression.operator.value.upper())
             right = self.condition(expression.right, expression.operator.value.upper())
+            if (known := self._planned(expression)) is not None:
+                return str(known.value is True)
             return f"({left} {expression.operator.value} {right})"
         return self.compiler.rules.truth(self.compile(expression), what).text
 
@@ -320,11 +339,19 @@ class Frame:
             if Sort.TEXT in sorts and len(sorts) > 1:
                 raise outside("BETWEEN of texts and numbers", "compare with >= and <=")
         bind, again = self._named(operand)
+        bounds: list[str] = []
+        if self.compiler.dialect is Dialect.MYSQL:
+            # It computes both bounds before it compares.
+            (first_bound, low), (second_bound, high) = self._named(low), self._named(high)
+            bounds = [text for text, code in ((first_bound, low), (second_bound, high)) if text != code.text]
         first = rules.matching(Binary.GREATER_EQUAL, again, low)
         second = rules.matching(Binary.LESS_EQUAL, again, high)
         result = rules.logic(Binary.AND, first, second)
         if node.negated:
             result = rules.negation(result)
+        if bounds:
+            text = f"None if {again.text} is None else ({', '.join(bounds)}, {result.text})[-1]"
+            return Code(f"({bind}, {text})[1]", BOOLEAN, solid=result.solid)
         return result if bind == again.text else Code(f"({bind}, {result.text})[1]", BOOLEAN, solid=result.solid)
 
     def _in_list(self, node: InList) -> Code:
@@ -369,6 +396,8 @@ class Frame:
 
     def _in_query(self, node: InQuery) -> Code:
         from isolde.semantics.concrete.asked import member_query
+        from isolde.semantics.concrete.cells import Failure
+        from isolde.semantics.concrete.doubts import any_sure
 
         rules = self.compiler.rules
         operand = self.compile(node.operand)
@@ -376,22 +405,33 @@ class Frame:
             raise outside(
                 "IN with a query that has a LIMIT in MySQL", "the server does not take it; join with the query"
             )
-        query = self.compiler.query(node.query, self, filtered=True)
+        query = self.compiler.query(node.query, self, filtered=True, member=True)
         if (asked := member_query(node.query, self.compiler.dialect)) != node.query:
-            query = self.compiler.query(asked, self, filtered=True)
+            query = self.compiler.query(asked, self, filtered=True, member=True)
         if len(query.columns) != 1:
             raise ExecutionError("type", f"the query of IN has {len(query.columns)} columns; expected one")
         item = self.compiler.namespace.fresh("t")
         bind, again = self._named(operand)
         equal = rules.compared(Binary.EQUAL, again, Code(f"{item}[0]", query.columns[0][1]))
-        helper = self.compiler.namespace.ref(any_true)
+        helper, answer = self.compiler.namespace.ref(any_true), equal.text
+        if query.late:
+            helper = self.compiler.namespace.ref(any_sure)
+            answer = f"({item}[0] if type({item}[0]) is {self.compiler.namespace.ref(Failure)} else {answer})"
         rows = self.compiler.namespace.fresh("t")
         call = self._remembered(query.call, query.correlated)
         # The rows are named first: Python allows no := where a comprehension takes its items from.
-        text = f"({bind}, ({rows} := {call}), {helper}([{equal.text} for {item} in {rows}]))[2]"
+        text = f"{helper}([{answer} for {item} in {rows}])"
+        if self.compiler.dialect is Dialect.POSTGRESQL and bind != again.text:
+            # The operand is not computed where there are no rows to compare it with.
+            text = f"(({rows} := {call}), ({bind}, {text})[1] if {rows} else False)[1]"
+        else:
+            text = f"({bind}, ({rows} := {call}), {text})[2]"
         return rules.negation(Code(text, BOOLEAN)) if node.negated else Code(text, BOOLEAN)
 
     def _scalar(self, node: ScalarQuery) -> Code:
+        from isolde.semantics.concrete.cells import read_cell
+        from isolde.semantics.concrete.doubts import ahead
+
         query = self.compiler.query(node.query, self, kept=True)
         if len(query.columns) != 1:
             raise ExecutionError("type", f"a scalar query has {len(query.columns)} columns; expected one")
@@ -399,10 +439,12 @@ class Frame:
         if self.compiler.dialect is Dialect.SQLITE and node.query.order_by:
             helper = first_ordered
         if self.compiler.dialect is Dialect.MYSQL and not query.correlated and not self.repeated:
-            # MariaDB runs it before it looks at rows: several rows are an error even where none would ask.
+            # MariaDB runs it before it looks at rows, unless it sees that there are none.
             name = self.compiler.namespace.fresh("m")
-            self.memos.append(f"{name} = {self.compiler.namespace.ref(checked)}({query.call})")
-            text = f"{self.compiler.namespace.ref(helper)}({name})"
+            call = f"{self.compiler.namespace.ref(checked)}({query.call})"
+            self.memos.append(f"{name} = {self.compiler.namespace.ref(ahead)}(lambda: {call})")
+            self.unread.append(name)
+            text = self.compiler.namespace.call(helper, self.compiler.namespace.call(read_cell, name))
         else:
             text = f"{self.compiler.namespace.ref(helper)}({self._remembered(query.call, query.correlated)})"
         type_ = query.columns[0][1]

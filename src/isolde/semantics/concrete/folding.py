@@ -15,6 +15,7 @@ from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete.compiler import Compiler
 from isolde.semantics.concrete.expressions import Frame
 from isolde.semantics.concrete.sources import has_aggregate, parts
+from isolde.semantics.concrete.static import Constness
 from isolde.tx import expressions as ex
 from isolde.tx.expressions import Binary, Expression, Function
 from isolde.tx.queries import Item, Join, QuerySource, Select, Source, Star, TableSource
@@ -53,6 +54,20 @@ def planning_failure(catalog: Catalog, statement: Statement, variables: set[str]
     except ExecutionError as error:
         return error
     return None
+
+
+def constant_of(expression: Expression, frame: Frame) -> Constness | None:
+    """The null or truth value that is left of an expression after planning, if it is one."""
+    variables: set[str] = set()
+    around: Frame | None = frame
+    while around is not None:
+        variables |= set(around.variables)
+        around = around.parent
+    try:
+        folded = _Folding(frame.compiler.catalog, variables).fold(expression)
+    except ExecutionError:
+        return None
+    return Constness(folded.value) if folded.known and isinstance(folded.value, bool | None) else None
 
 
 class _Folding:
@@ -104,6 +119,12 @@ class _Folding:
         if isinstance(value, Default):
             return
         self.clause(value)
+        if isinstance(value, ex.Call) and value.function is Function.COALESCE and _whole(value.arguments[0]):
+            value = value.arguments[0]
+        if isinstance(value, ex.Literal):
+            # It is read with the text of the statement, whether there are rows or not: what is refused is refused.
+            own = Compiler(self.catalog)
+            own.rules.stored(Frame(own).compile(value), column)
         if self.fold(value).known and _pure(value):
             self.computed(lambda own: own.rules.stored(Frame(own).compile(value), column))
 
@@ -319,6 +340,10 @@ def _pure(node: Expression) -> bool:
         or (isinstance(part, ex.Cast) and part.type.kind is Kind.TIMESTAMP)
         for part in parts(node)
     )
+
+
+def _whole(node: Expression) -> bool:
+    return isinstance(node, ex.Literal) and type(node.value) is int
 
 
 def _simple(select: Select) -> bool:

@@ -306,7 +306,8 @@ class MySQL(Rules):
         if Sort.NULL in sorts:
             # A null without a type makes the result a double.
             float_ = floating([left.type, right.type])
-            return Code("None", replace(float_, scale=float_.scale + INCREMENT * (operator is Binary.DIVIDE)))
+            type_ = replace(float_, scale=float_.scale + INCREMENT * (operator is Binary.DIVIDE))
+            return self.lift("None", [left, right], type_)
         if Sort.FLOAT in sorts:
             sides, float_ = [self.double(left), self.double(right)], floating([left.type, right.type])
             longer = operator is Binary.DIVIDE or (operator is Binary.MULTIPLY and min(scales) > 0)
@@ -381,10 +382,9 @@ class MySQL(Rules):
         code = self.value(code)
         match type_.kind:
             case Kind.TEXT:
-                text = self.to_text(code.typed(replace(code.type, odd="")))
-                # As a number it is read by rules of its own: CAST(0.5 AS CHAR) + 0 is 0, and equal to 1.
-                odd = replace(TEXT, odd="a CAST to CHAR taken as a number in MySQL")
-                return text.typed(odd) if type_.length is None else self.lift(f"{{0}}[:{type_.length}]", [text], odd)
+                from isolde.semantics.concrete.mysql_functions import cast_text
+
+                return cast_text(self, code, type_.length)
             case Kind.INTEGER | Kind.BOOLEAN:
                 sort, whole = code.type.sort, code.type.unsigned
                 result = integer_of(type_.unsigned, digits.cast(code, type_.unsigned))

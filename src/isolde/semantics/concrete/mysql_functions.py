@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from isolde.errors import ExecutionError
 from isolde.semantics.concrete import mysql_digits as digits
 from isolde.semantics.concrete import numbers
 from isolde.semantics.concrete.mysql import MySQL
@@ -47,6 +49,11 @@ def called(rules: MySQL, function: Function, arguments: list[Code]) -> Code:
             return _extreme(rules, function, arguments)
         case Function.CONCAT:
             texts = [rules.to_text(argument) for argument in arguments]
+            # What comes after a null is not computed.
+            nulls = [
+                place for place, text in enumerate(texts) if text.constant is not None and text.constant.value is None
+            ]
+            texts = texts[: nulls[0] + 1] if nulls else texts
             return rules.lift("(" + " + ".join(f"{{{place}}}" for place in range(len(texts))) + ")", texts, TEXT)
         case Function.LOWER | Function.UPPER:
             return rules.lifted(lower if function is Function.LOWER else upper, [rules.to_text(arguments[0])], TEXT)
@@ -178,3 +185,21 @@ def substring(text: str, start: int, length: int | None = None) -> str:
         return ""
     first = start - 1 if start > 0 else len(text) + start
     return text[first:] if length is None else text[first : first + length]
+
+
+def cast_text(rules: MySQL, code: Code, length: int | None) -> Code:
+    text = rules.to_text(code.typed(replace(code.type, odd="")))
+    # As a number it is read by rules of its own: CAST(0.5 AS CHAR) + 0 is 0, and equal to 1.
+    odd = replace(TEXT, odd="a CAST to CHAR taken as a number in MySQL")
+    if length is None:
+        return text.typed(odd)
+    if rules.changing and code.type.sort is not Sort.TEXT:
+        return rules.lift(f"{rules.namespace.ref(uncut)}({{0}}, {length})", [text], odd)
+    return rules.lift(f"{{0}}[:{length}]", [text], odd)
+
+
+def uncut(text: str, length: int) -> str:
+    """A number as a text, where a statement changes tables: texts alone are cut off there."""
+    if len(text) > length:
+        raise ExecutionError("conversion", f"incorrect CHAR({length}) value {text!r}")
+    return text

@@ -58,6 +58,7 @@ from isolde.tx.schema import Column, Kind, Type
 
 class PostgreSQL(Rules):
     nulls_last_ascending = True
+    folds_nulls = True
 
     def column(self, type_: Type) -> Static:
         match type_.kind:

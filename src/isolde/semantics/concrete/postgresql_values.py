@@ -180,12 +180,13 @@ def modulo(left: int, right: int) -> int:
 
 def shifted_left(number: int, count: int, bits: int) -> int:
     size = 1 << bits
-    shifted = (number << (count % bits)) % size
+    shifted = (number << (count % max(bits, 32))) % size
     return shifted - size if shifted >= size // 2 else shifted
 
 
 def shifted_right(number: int, count: int, bits: int) -> int:
-    return number >> (count % bits)
+    # A small integer is shifted as one of 32 bits.
+    return number >> (count % max(bits, 32))
 
 
 def like(text: str, pattern: str) -> bool:

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete.asked import Existence, Need, Needs, always, asks, column_name, existence, needs_of
 from isolde.semantics.concrete.cells import FAILURES, Failure, left_open
 from isolde.semantics.concrete.compiler import Query, Writer
-from isolde.semantics.concrete.expressions import Binding, Frame
+from isolde.semantics.concrete.doubts import may_fail, reached, refuse_unread, weigh, weigh_cut
+from isolde.semantics.concrete.expressions import Frame
+from isolde.semantics.concrete.grouping import determined, one_spelling, tuple_text, write_groups
 from isolde.semantics.concrete.order import refuse_open_cut
 from isolde.semantics.concrete.rules import outside
-from isolde.semantics.concrete.sources import Loops, conjuncts, has_aggregate, parts
+from isolde.semantics.concrete.sources import Loops, conjuncts, has_aggregate, parts, shallow
 from isolde.semantics.concrete.static import Code, Sort
+from isolde.semantics.concrete.sweeps import Sweeps
 from isolde.semantics.concrete.ties import is_first, loose
 from isolde.tx.dialects import Dialect
-from isolde.tx.expressions import Aggregate, Aggregation, Binary, BinaryOperation, Expression, Literal, Name
+from isolde.tx.expressions import (
+    Aggregate,
+    Aggregation,
+    Binary,
+    BinaryOperation,
+    Expression,
+    Literal,
+    Name,
+    Unary,
+    UnaryOperation,
+)
 from isolde.tx.queries import Item, Join, Order, QuerySource, Select, Star
 
 if TYPE_CHECKING:
@@ -41,23 +55,28 @@ def compile_query(
     needs: Needs | None = None,
     sorted_: bool = True,
     filtered: bool = False,
+    member: bool = False,
+    hurried: bool = False,
 ) -> Query:
     """``kept``: what it gives is computed with or stored, and keeps the digits that nobody would see.
 
     ``needs``: when its columns are computed. ``sorted_``: whether ORDER BY has an effect. ``filtered``: there are conditions
-    around it that a plan may test inside.
+    around it that a plan may test inside. ``member``: it stands after IN, where failures take the place of rows.
+    ``hurried``: what is around it may not wait for its last row.
     """
     frame = Frame(compiler, parent)
     writer = Writer()
     left = existence(select, compiler.dialect) if exists else Existence(select, needs or always, False)
     needs = left.needs
     asked = asks(left.select, needs)
+    around, cut = filtered or hurried, select.limit is not None or select.offset is not None
     filtered = filtered or exists or select.where is not None or isinstance(select.source, Join)
 
     def needed(source: QuerySource, optional: bool) -> Needs:
         return needs_of(source.query, source.alias, asked, compiler.dialect, optional, filtered)
 
-    loops = Loops(frame, writer, needed, filtered)
+    sweeps = Sweeps(frame, writer, held=around or exists or cut or _least(select, compiler.dialect))
+    loops = Loops(frame, writer, needed, filtered, sweeps, joined=isinstance(select.source, Join))
     if select.source is not None:
         loops.declare(select.source)
     outputs = expanded(select.items, frame)
@@ -78,30 +97,92 @@ def compile_query(
     for bound, name in ((select.limit, "limit"), (select.offset, "offset")):
         if bound is not None:
             writer.line(f"{name} = {_bound(compiler, frame, bound, name)}")
+        elif cut:
+            writer.line(f"{name} = None")
     writer.line("out = []")
     if select.distinct:
         writer.line("seen = {}")
     if grouped:
         writer.line("groups, seen_keys, spellings = {}, {}, {}")
+    computed = (*(output.expression for output in outputs), *orders, select.having, select.group_by)
+    weighed = sweeps.held and not stop and (cut or member) and may_fail(computed, compiler.dialect)
     start = writer.indent
-    pool = conjuncts(select.where)
+    opening = len(writer.lines)
+    pool = loops.parted(select.where)
+    failing = compiler.dialect is Dialect.POSTGRESQL and may_fail(select, compiler.dialect)
+    having = loops.parted(select.having) if failing else []
+    if select.group_by:
+        # What PostgreSQL can test of a row, it does not wait for the group to test.
+        pool += [part for part in having if not any(isinstance(inner, Aggregate | Select) for inner in parts(part))]
+    sweeps.gate(pool, [*having, *loops.joining(select.source)], failing)
     if select.source is not None:
+        loops.ahead()
         loops.write(select.source, pool)
     loops.filter(pool, final=True)
+    passed = writer.indent
+    if weighed and not grouped:
+        writer.line("placed = None")
+        writer.open("try:")
     if grouped:
-        _grouped(select, outputs, frame, writer, start, kept)
+        early = [output.expression for output in outputs if needs(output.name, output.expression) is Need.ALWAYS]
+        passed = write_groups(
+            select, [output.expression for output in outputs], early, frame, writer, start, kept, weighed
+        )
     cells = [_cell(output, needs(output.name, output.expression), frame, writer, stop, kept) for output in outputs]
-    _emit(select, cells, outputs, frame, writer, stop, sort)
+    doubtful = sweeps.held and (weighed or bool(sweeps.all) or bool(sweeps.gated))
+    _emit(select, cells, outputs, frame, writer, stop, sort, doubtful, weighed)
+    if weighed:
+        writer.indent = passed
+        writer.open(f"except {compiler.namespace.ref(ExecutionError)} as error:")
+        failed = f"out.append((placed, ({compiler.namespace.ref(Failure)}(error),)))"
+        writer.line(f"doubts.append(error) if placed is None else {failed}")
     writer.indent = start
+    if doubtful:
+        writer.lines.insert(opening, "    " * start + "doubts, found = [], False")
+    if doubtful and not (member and not cut):
+        writer.line(
+            f"{compiler.namespace.ref(weigh)}(doubts, {_enough(around and not member, stop, cut, grouped, compiler)})"
+        )
+    sweeps.write(loops)
+    for name in frame.unread:
+        writer.line(f"{compiler.namespace.ref(refuse_unread)}({name})")
     if stop:
-        writer.line("return False")
+        writer.line("return found" if doubtful else "return False")
     else:
-        _finish(select, frame, writer, sort, exists)
+        _finish(select, frame, writer, sort, exists, weighed)
+        if doubtful and member and not cut:
+            writer.line(f"out += [({compiler.namespace.ref(Failure)}(error),) for error in doubts]")
         writer.line("return bool(out)" if exists else "return out")
     columns = tuple((output.name, cell.code.type) for output, cell in zip(outputs, cells, strict=True))
     call = compiler.function("query_", frame, writer)
-    late = frozenset(output.name for output, cell in zip(outputs, cells, strict=True) if cell.late)
+    late = frozenset(
+        output.name for output, cell in zip(outputs, cells, strict=True) if cell.late or (doubtful and member)
+    )
     return Query(call, columns, any(frame.free.values()), late)
+
+
+def _least(select: Select, dialect: Dialect) -> bool:
+    """Whether PostgreSQL may find MIN and MAX by an index, so that it stops at the first row."""
+    found = [part for item in select.items for part in shallow(item) if isinstance(part, Aggregate)]
+    return (
+        dialect is Dialect.POSTGRESQL
+        and not select.group_by
+        and bool(found)
+        and all(
+            part.aggregation in (Aggregation.MIN, Aggregation.MAX) and isinstance(part.operand, Name) for part in found
+        )
+    )
+
+
+def _enough(around: bool, stop: bool, cut: bool, grouped: bool, compiler: Compiler) -> str:
+    """Python text that says whether a plan may have stopped before the rows that are in doubt."""
+    if around:
+        return "True"
+    if stop:
+        return "found"
+    if cut:
+        return f"{compiler.namespace.ref(reached)}(len(out), limit, offset)"
+    return "any(groups.values())" if grouped else "bool(out)"
 
 
 def _check(whole: Select, left: Select, shown: list[Expression], frame: Frame) -> None:
@@ -110,7 +191,7 @@ def _check(whole: Select, left: Select, shown: list[Expression], frame: Frame) -
     for expression in whole.group_by if not left.group_by else ():
         frame.compile(expression)
         for other in shown:
-            _determined(other, whole, frame)
+            determined(other, whole, frame)
     for order in whole.order_by if not left.order_by else ():
         if not has_aggregate(order.expression):
             frame.compile(order.expression)
@@ -138,6 +219,8 @@ def _aliases(select: Select, outputs: list[Output], frame: Frame) -> Select:
     """ORDER BY and GROUP BY may name a column of the result, or give its number."""
 
     def meant(expression: Expression, own_first: bool) -> Expression:
+        if frame.compiler.dialect is Dialect.POSTGRESQL and _signed(expression):
+            raise ExecutionError("type", "a number in ORDER BY or GROUP BY must be that of a column")
         if isinstance(expression, Literal) and type(expression.value) is int:
             if not 1 <= expression.value <= len(outputs):
                 raise ExecutionError("name", f"there is no column {expression.value} in the result")
@@ -161,6 +244,15 @@ def _aliases(select: Select, outputs: list[Output], frame: Frame) -> Select:
     order_by = tuple(replace(order, expression=meant(order.expression, True)) for order in select.order_by)
     group_by = tuple(meant(expression, False) for expression in select.group_by)
     return replace(select, order_by=order_by, group_by=group_by)
+
+
+def _signed(expression: Expression) -> bool:
+    """Whether it is a number, but no column's."""
+    negative = isinstance(expression, UnaryOperation) and expression.operator is Unary.NEGATE
+    inner = expression.operand if isinstance(expression, UnaryOperation) and negative else expression
+    return isinstance(inner, Literal) and (
+        isinstance(inner.value, Decimal | float) or (negative and type(inner.value) is int)
+    )
 
 
 def _zero(expression: Expression) -> bool:
@@ -209,173 +301,6 @@ def sqlite_bound(value: Any) -> int | None:
     return None if value < 0 else value
 
 
-# Groups
-
-
-def _grouped(select: Select, outputs: list[Output], frame: Frame, writer: Writer, start: int, kept: bool) -> None:
-    """Collects rows by key, then goes on with one round a group, in which names mean the group's first row."""
-    compiler, rules = frame.compiler, frame.compiler.rules
-    variables = [binding.variable for binding in frame.bindings]
-    row = f"({', '.join(variables)},)" if variables else "()"
-    codes = [frame.compile(expression) for expression in select.group_by]
-    writer.line(f"key = {_tuple(rules.key(code) for code in codes)}")
-    if any(loose(code, compiler.dialect) for code in codes):
-        writer.line(f"{compiler.namespace.ref(is_first)}(seen_keys, key, key)")
-    if compiler.dialect is Dialect.MYSQL:
-        shown = [part for output in outputs for part in parts(output.expression)]
-        texts = [
-            code.text
-            for expression, code in zip(select.group_by, codes, strict=True)
-            if code.type.sort is Sort.TEXT and expression in shown
-        ]
-        if texts:
-            spelled = f"spellings.setdefault(key, {_tuple(texts)})"
-            writer.line(f"{compiler.namespace.ref(one_spelling)}({spelled}, {_tuple(texts)})")
-    writer.line(f"groups.setdefault(key, []).append({row})")
-    writer.indent = start
-    if not select.group_by:
-        writer.line("groups = groups or {(): []}")
-    writer.open("for rows in groups.values():")
-    for place, binding in enumerate(frame.bindings):
-        nulls = f"(None,) * {len(binding.columns)}"
-        writer.line(f"{binding.variable} = rows[0][{place}] if rows else {nulls}")
-    asked = [output.expression for output in outputs] + [order.expression for order in select.order_by]
-    if select.having is not None:
-        asked.append(select.having)
-    for expression in asked:
-        _determined(expression, select, frame)
-    target = row if variables else "_"
-
-    def aggregated(node: Aggregate) -> Code:
-        if node.operand is None:
-            return Code("len(rows)", rules.aggregate(Aggregation.COUNT, rules.literal(1))[1], solid=True)
-        frame.aggregated = None
-        operand = frame.compile(node.operand)
-        adding = node.aggregation in (Aggregation.SUM, Aggregation.AVG)
-        if compiler.dialect is Dialect.MYSQL and node.distinct and adding and operand.type.sort is Sort.TEXT:
-            # MariaDB adds up different numbers; but different texts where the column is a key.
-            raise outside(f"{node.aggregation.value.upper()} of DISTINCT texts in MySQL", "add 0 to them")
-        function, type_, operand = rules.aggregate(node.aggregation, operand)
-        if select.group_by or node.distinct:
-            alone = all(node not in parts(output.expression) or node == output.expression for output in outputs)
-            function = rules.in_groups(function, type_, operand, alone and not kept)
-        frame.aggregated = aggregated
-        value = compiler.namespace.fresh("t")
-        text = f"[{value} for {target} in rows if ({value} := {operand.text}) is not None]"
-        if node.distinct:
-            key = rules.key(Code(value, operand.type))
-            pairs = f"[({key}, {value}) for {target} in rows if ({value} := {operand.text}) is not None]"
-            # A count is the same whichever of equal values are taken.
-            strict = node.aggregation is not Aggregation.COUNT and loose(operand, compiler.dialect)
-            text = f"{compiler.namespace.ref(distinct_same if strict else distinct)}({pairs})"
-        return Code(f"{compiler.namespace.ref(function)}({text})", type_, solid=function is len)
-
-    frame.aggregated = aggregated
-    if select.having is not None:
-        writer.open(f"if {frame.condition(select.having, 'HAVING')}:")
-
-
-def _tuple(texts: Iterable[str]) -> str:
-    """Python text of a tuple."""
-    return f"({''.join(f'{text}, ' for text in texts)})"
-
-
-def one_spelling(before: tuple[str | None, ...] | None, now: tuple[str | None, ...]) -> None:
-    """MySQL holds 'a' and 'A' equal, and shows the one that its plan comes to first."""
-    if before is not None and before != now:
-        raise outside(
-            f"DISTINCT or GROUP BY of {before} and {now}, which are equal in MySQL,",
-            "spell them alike, with LOWER or UPPER",
-        )
-
-
-def distinct(pairs: list[tuple[Any, Any]]) -> list[Any]:
-    """The first value of each key."""
-    found: dict[Any, Any] = {}
-    for key, value in pairs:
-        found.setdefault(key, value)
-    return list(found.values())
-
-
-def distinct_same(pairs: list[tuple[Any, Any]]) -> list[Any]:
-    seen: dict[Any, str] = {}
-    return [value for key, value in pairs if is_first(seen, key, value)]
-
-
-def _determined(expression: Expression, select: Select, frame: Frame) -> None:
-    """Refuses what has no one value in a group: a column that is no key of it and stands outside of an aggregate."""
-    if expression in select.group_by or isinstance(expression, Aggregate):
-        return
-    if isinstance(expression, Name):
-        binding = _binding(expression, frame)
-        if binding is not None and not _keyed(binding, expression, select, frame):
-            what = f"column {expression.name}, which is not determined by GROUP BY,"
-            if frame.compiler.dialect is Dialect.POSTGRESQL:
-                raise ExecutionError("type", f"{what} must appear in GROUP BY or in an aggregate")
-            raise outside(what, "add it to GROUP BY, or use MIN")
-        return
-    for part in _children(expression):
-        if isinstance(part, Select):
-            inner = [name for name in parts(part) if isinstance(name, Name) and _binding(name, frame) is not None]
-            if inner and part.source is None:
-                raise outside("a query inside of a grouped query that uses its columns")
-            local = _own_columns(part, frame)
-            if any((name.table or name.name) not in local for name in inner):
-                raise outside("a query inside of a grouped query that uses its columns")
-        else:
-            _determined(part, select, frame)
-
-
-def _own_columns(select: Select, frame: Frame) -> set[str]:
-    """Names that the inner query surely binds itself."""
-    names: set[str] = set()
-    for part in parts(select.source):
-        table = getattr(part, "table", None)
-        info = frame.compiler.catalog.by_name.get(table) if isinstance(table, str) else None
-        if info is not None:
-            names |= {part.name, *info.columns}
-    return names
-
-
-def _children(expression: Expression) -> list[Any]:
-    """Expressions and queries directly below."""
-    from dataclasses import fields
-
-    found: list[Any] = []
-    waiting: list[Any] = [getattr(expression, part.name) for part in fields(expression)]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, tuple):
-            waiting.extend(part)
-        elif isinstance(part, (*Expression.__args__, Select)):
-            found.append(part)
-        elif type(part).__name__ == "When":
-            waiting.extend((part.condition, part.result))
-    return found
-
-
-def _binding(name: Name, frame: Frame) -> Binding | None:
-    return next(
-        (
-            binding
-            for binding in frame.bindings
-            if (name.table is None or binding.name == name.table) and name.name in binding.columns
-        ),
-        None,
-    )
-
-
-def _keyed(binding: Binding, name: Name, select: Select, frame: Frame) -> bool:
-    columns = set()
-    for expression in select.group_by:
-        if isinstance(expression, Name) and _binding(expression, frame) is binding:
-            columns.add(expression.name)
-    if name.name in columns:
-        return True
-    key = binding.table.table.primary_key if binding.table is not None else ()
-    return bool(key) and columns >= set(key)
-
-
 # Results
 
 
@@ -414,14 +339,23 @@ def _cell(output: Output, need: Need, frame: Frame, writer: Writer, stop: bool, 
 
 
 def _emit(
-    select: Select, cells: list[Cell], outputs: list[Output], frame: Frame, writer: Writer, stop: bool, sort: bool
+    select: Select,
+    cells: list[Cell],
+    outputs: list[Output],
+    frame: Frame,
+    writer: Writer,
+    stop: bool,
+    sort: bool,
+    doubtful: bool,
+    weighed: bool,
 ) -> None:
     rules = frame.compiler.rules
     codes = [cell.code for cell in cells]
     if stop:
-        writer.line("return True")
+        # A row after this one may fail, and another plan may come to it first.
+        writer.line("found = True" if doubtful else "return True")
         return
-    row = _tuple(cell.text for cell in cells)
+    row = tuple_text(cell.text for cell in cells)
     keys: list[str] = []
     for order in select.order_by:
         if select.distinct and not any(order.expression == output.expression for output in outputs):
@@ -429,6 +363,11 @@ def _emit(
                 raise ExecutionError("type", "for SELECT DISTINCT, ORDER BY expressions must appear in the result")
             raise outside("SELECT DISTINCT ordered by what is not in the result")
         keys.append(rules.sort_key(frame.compile(order.expression)))
+    key = f"({', '.join(keys)},)"
+    if weighed and sort and not select.distinct:
+        # A row that fails after this has its place, and is cut off or not.
+        writer.line(f"placed = {key}")
+        key = "placed"
     if select.distinct:
         if frame.compiler.dialect is Dialect.MYSQL and any(
             code.type.sort is Sort.FLOAT and not code.column for code in codes
@@ -439,7 +378,7 @@ def _emit(
         same = ", ".join(rules.key(code) for code in codes)
         writer.line(f"same = ({same},)")
         if frame.compiler.dialect is Dialect.MYSQL:
-            texts = _tuple(code.text for code in codes if code.type.sort is Sort.TEXT)
+            texts = tuple_text(code.text for code in codes if code.type.sort is Sort.TEXT)
             writer.line(f"{frame.compiler.namespace.ref(one_spelling)}(seen.get(same), {texts})")
             writer.open("if same not in seen:")
             writer.line(f"seen[same] = {texts}")
@@ -448,10 +387,10 @@ def _emit(
         else:
             writer.open("if same not in seen:")
             writer.line("seen[same] = None")
-    writer.line(f"out.append((({', '.join(keys)},), {row}))" if sort else f"out.append({row})")
+    writer.line(f"out.append(({key}, {row}))" if sort else f"out.append({row})")
 
 
-def _finish(select: Select, frame: Frame, writer: Writer, sort: bool, exists: bool) -> None:
+def _finish(select: Select, frame: Frame, writer: Writer, sort: bool, exists: bool, weighed: bool) -> None:
     compiler = frame.compiler
     offset = "offset" if select.offset is not None else "0"
     limit = "limit" if select.limit is not None else "None"
@@ -465,6 +404,8 @@ def _finish(select: Select, frame: Frame, writer: Writer, sort: bool, exists: bo
         writer.line(f"out = {compiler.namespace.ref(ordered)}(out, {specs!r}{bounds})")
     elif checked:
         writer.line(f"{compiler.namespace.ref(refuse_open_cut)}([((), row) for row in out], {offset}, {limit})")
+    if weighed and sort:
+        writer.line(f"{compiler.namespace.ref(weigh_cut)}(out, {offset}, {limit})")
     if select.offset is not None:
         writer.line("out = out[offset or 0:]")
     if select.limit is not None:

@@ -116,6 +116,8 @@ class Rules(ABC):
         return self.key(code)
 
     nulls_last_ascending = False
+    folds_nulls = False
+    """Whether an operation with a NULL that is written there is null before anything else of it is computed."""
     existing = BOOLEAN
     """The type of EXISTS."""
 
@@ -135,10 +137,12 @@ class Rules(ABC):
     def lift(self, template: str, codes: Sequence[Code], type_: Static, solid: bool = True) -> Code:
         """The template with the values in it, null where one of them is. ``solid``: not null if no operand is."""
         texts, tests = [], []
+        null = any(code.constant is not None and code.constant.value is None for code in codes)
+        if null and (self.folds_nulls or all(map(_plain, codes))):
+            return Code("None", type_)
+        surely = null or not all(code.solid for code in codes)
         for code in codes:
-            if code.constant is not None and code.constant.value is None:
-                return Code("None", type_)
-            if code.solid:
+            if code.solid and (_plain(code) or not surely):
                 texts.append(code.text)
                 continue
             if code.text.isidentifier():
@@ -175,6 +179,11 @@ class Rules(ABC):
 
     def negation(self, code: Code) -> Code:
         return self.lift("not {0}", [self.truth(code, "NOT")], BOOLEAN)
+
+
+def _plain(code: Code) -> bool:
+    """Whether it is there without computing."""
+    return code.constant is not None or code.column or code.text.isidentifier() or code.text == "None"
 
 
 def both(left: bool | None, right: bool | None) -> bool | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, assert_never
 
 from isolde.errors import ExecutionError
@@ -19,6 +20,7 @@ from isolde.tx.queries import Item, Join, JoinKind, QuerySource, Select, Source,
 
 if TYPE_CHECKING:
     from isolde.semantics.concrete.asked import Needs
+    from isolde.semantics.concrete.sweeps import Sweeps
 
 
 def conjuncts(expression: Expression | None) -> list[Expression]:
@@ -31,13 +33,20 @@ def conjuncts(expression: Expression | None) -> list[Expression]:
 
 def parts(node: Any) -> Iterator[Any]:
     """All nodes below, the node included."""
-    yield node
-    if isinstance(node, tuple):
-        for part in node:
-            yield from parts(part)
-    elif is_dataclass(node):
-        for part in fields(node):
-            yield from parts(getattr(node, part.name))
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, tuple):
+            waiting.extend(reversed(node))
+        else:
+            waiting.extend([getattr(node, name) for name in _fields(node.__class__)])
+
+
+@cache
+def _fields(kind: type) -> tuple[str, ...]:
+    """The last one first."""
+    return tuple(part.name for part in reversed(fields(kind))) if is_dataclass(kind) else ()
 
 
 def _refuse_open_digits(query: Select) -> None:
@@ -59,19 +68,26 @@ def settled(type_: Static, dialect: Dialect) -> Static:
 
 def has_aggregate(expression: Expression) -> bool:
     """An aggregate of this query, not of one inside."""
-    return any(isinstance(part, Aggregate) for part in _shallow(expression))
+    return any(isinstance(part, Aggregate) for part in shallow(expression))
 
 
-def _shallow(node: Any) -> Iterator[Any]:
+def shallow(node: Any) -> Iterator[Any]:
     yield node
     if isinstance(node, Select):
         return
     if isinstance(node, tuple):
         for part in node:
-            yield from _shallow(part)
+            yield from shallow(part)
     elif is_dataclass(node):
         for part in fields(node):
-            yield from _shallow(getattr(node, part.name))
+            yield from shallow(getattr(node, part.name))
+
+
+def _unconditional(source: Source | None) -> Source | None:
+    if not isinstance(source, Join) or source.kind is not JoinKind.INNER:
+        return source
+    left, right = _unconditional(source.left), _unconditional(source.right)
+    return source if left is None or right is None else replace(source, left=left, right=right, on=None)
 
 
 def table_binding(name: str, variable: str, info: TableInfo) -> Binding:
@@ -90,14 +106,21 @@ class Loops:
         writer: Writer,
         needs: Callable[[QuerySource, bool], Needs] | None = None,
         filtered: bool = False,
+        sweeps: Sweeps | None = None,
+        joined: bool = False,
     ) -> None:
+        self.joined = joined
         self.filtered = filtered
+        self.sweeps = sweeps
+        self.tested: list[Expression] = []
         self.frame = frame
         self.writer = writer
         self.needs = needs
         self.bound: set[str] = set()
         self.declared: dict[int, Binding] = {}
-        self.queries: dict[int, str] = {}
+        self.calls: dict[str, str] = {}
+        self.failing: set[str] = set()
+        self.sources: dict[str, tuple[QuerySource, bool]] = {}
 
     def declare(self, source: Source, optional: bool = False) -> None:
         """Names and columns of all sources, before any condition is read."""
@@ -110,7 +133,6 @@ class Loops:
                 if compiler.dialect is Dialect.MYSQL:
                     _refuse_open_digits(source.query)
                 query = self._query(source, optional)
-                self.queries[id(source)] = query.call
                 for name in self._free_of(query.call):
                     self.frame.free.setdefault(name, name.startswith("r"))
                 columns = {
@@ -121,6 +143,10 @@ class Loops:
                     raise ExecutionError("name", f"{source.alias} has two columns of one name")
                 binding = Binding(source.alias, compiler.namespace.fresh("r"), columns, late=query.late)
                 binding.reader = compiler.namespace.ref(read_cell)
+                self.calls[binding.variable] = query.call
+                self.sources[binding.variable] = (source, optional)
+                if self.sweeps is not None and self.sweeps.may_fail(source.query):
+                    self.failing.add(binding.variable)
             case Join():
                 self.declare(source.left, optional)
                 self.declare(source.right, optional or source.kind is JoinKind.LEFT)
@@ -139,7 +165,13 @@ class Loops:
         # MariaDB sorts it only to cut it.
         arranged = compiler.dialect is not Dialect.MYSQL or query.limit is not None or query.offset is not None
         filtered = self.filtered and query.limit is None and query.offset is None
-        compiled = compiler.query(query, self.frame.parent, needs=needs, sorted_=arranged, filtered=filtered)
+        hurried = self.joined or (self.sweeps is not None and self.sweeps.held)
+        if compiler.dialect is Dialect.MYSQL and (query.limit is not None or query.offset is not None):
+            # MariaDB stores its rows before it looks at the first.
+            hurried = self.joined
+        compiled = compiler.query(
+            query, self.frame.parent, needs=needs, sorted_=arranged, filtered=filtered, hurried=hurried
+        )
         if compiled.correlated and compiler.dialect is Dialect.MYSQL:
             raise outside("a query in FROM with columns of a query around it, in MySQL", "MariaDB does not find them")
         return compiled
@@ -147,6 +179,23 @@ class Loops:
     @staticmethod
     def _free_of(call: str) -> list[str]:
         return [name for name in call[call.index("(") + 1 : -1].split(", ") if name != "S"]
+
+    def ahead(self) -> None:
+        """Runs queries that may fail even if no row before them asks: some plan does."""
+        for variable, call in self.calls.items():
+            if variable in self.failing:
+                rows = self.frame.compiler.namespace.fresh("rows")
+                self.writer.line(f"{rows} = {call}")
+                self.calls[variable] = rows
+
+    def without_conditions(self, variable: str) -> str:
+        """The rows of a query in FROM before its own conditions: those around it may be tested first."""
+        source, optional = self.sources[variable]
+        query = source.query
+        if query.limit is not None or query.offset is not None or self.frame.compiler.dialect is not Dialect.POSTGRESQL:
+            return self.calls[variable]
+        bare = replace(query, source=_unconditional(query.source), where=None, having=None)
+        return self._query(replace(source, query=bare), optional).call
 
     def write(self, source: Source, pool: list[Expression]) -> None:
         """Loops over the source; conditions of the pool are tested and taken out of it once their rows are bound."""
@@ -157,11 +206,11 @@ class Loops:
                 self.bound.add(binding.variable)
             case QuerySource():
                 binding = self.declared[id(source)]
-                self.writer.open(f"for {binding.variable} in {self.queries[id(source)]}:")
+                self.writer.open(f"for {binding.variable} in {self.calls[binding.variable]}:")
                 self.bound.add(binding.variable)
             case Join():
                 if source.kind is JoinKind.INNER:
-                    pool.extend(conjuncts(source.on))
+                    pool.extend(self.parted(source.on))
                     self.write(source.left, pool)
                     self.write(source.right, pool)
                 else:
@@ -176,12 +225,14 @@ class Loops:
         matches, indent = self.frame.compiler.namespace.fresh("m"), self.writer.indent
         self.writer.line(f"{matches} = []")
         before = set(self.bound)
-        on = conjuncts(join.on)
+        on = self.parted(join.on)
+        tested, self.tested = self.tested, []
         inside = [binding for binding in self.frame.bindings if self._under(join.right, binding)]
         # Inside of the join the right side's rows are there; only after it they may be missing.
         hidden = [binding.optional for binding in inside]
         self.write(join.right, on)
-        self.filter(on, final=True)
+        self.filter(on, final=True, outer=True)
+        self.tested = tested
         variables = [binding.variable for binding in self.frame.bindings if binding.variable in self.bound - before]
         inner = ", ".join(variables) + ("," if len(variables) == 1 else "")
         self.writer.line(f"{matches}.append(({inner}))")
@@ -198,17 +249,33 @@ class Loops:
             return self._under(source.left, binding) or self._under(source.right, binding)
         return self.declared[id(source)] is binding
 
-    def filter(self, pool: list[Expression], final: bool = False) -> None:
-        """Tests the conditions whose rows are all bound."""
-        tests = []
-        for condition in list(pool):
-            if final or self._ready(condition):
-                tests.append(self.frame.condition(condition))
-                pool[:] = [other for other in pool if other is not condition]
-        if tests:
-            self.writer.open(f"if {' and '.join(tests)}:")
+    def parted(self, condition: Expression | None) -> list[Expression]:
+        return conjuncts(condition) if self.sweeps is None else self.sweeps.parted(condition)
 
-    def _ready(self, expression: Expression) -> bool:
+    def joining(self, source: Source | None) -> list[Expression]:
+        """The conditions of inner joins."""
+        if not isinstance(source, Join):
+            return []
+        if source.kind is not JoinKind.INNER:
+            return self.joining(source.left)
+        return [*self.joining(source.left), *self.joining(source.right), *self.parted(source.on)]
+
+    def filter(self, pool: list[Expression], final: bool = False, outer: bool = False) -> None:
+        """Tests the conditions whose rows are all bound; those that may fail when all others hold."""
+        sweeps = self.sweeps
+        doubtful = [condition for condition in pool if sweeps is not None and sweeps.may_fail(condition)]
+        ready = [condition for condition in pool if condition not in doubtful and (final or self.ready(condition))]
+        self.tested.extend(ready)
+        self.test(ready)
+        pool[:] = [condition for condition in pool if condition not in ready and not (final and condition in doubtful)]
+        if sweeps is not None and doubtful and final:
+            sweeps.settle(doubtful, self.tested, outer)
+
+    def test(self, conditions: list[Expression]) -> None:
+        if conditions:
+            self.writer.open(f"if {' and '.join(self.frame.condition(condition) for condition in conditions)}:")
+
+    def ready(self, expression: Expression) -> bool:
         """Whether all rows it may need are bound. A query inside may need any of them."""
         if all(binding.variable in self.bound for binding in self.frame.bindings):
             return True
@@ -258,8 +325,10 @@ class Loops:
         for condition in pool:
             if not isinstance(condition, BinaryOperation) or condition.operator is not Binary.EQUAL:
                 continue
+            if self.sweeps is not None and self.sweeps.may_fail(condition):
+                continue
             for column, other in ((condition.left, condition.right), (condition.right, condition.left)):
-                if not isinstance(column, Name) or not self._ready(other):
+                if not isinstance(column, Name) or not self.ready(other):
                     continue
                 if (column.table is not None and column.table != binding.name) or column.name not in binding.columns:
                     continue
