@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete import constraints
+from isolde.semantics.concrete.bindings import Binding
 from isolde.semantics.concrete.catalog import TableInfo
 from isolde.semantics.concrete.compiler import Compiler, Writer
 from isolde.semantics.concrete.doubts import refuse_unread
-from isolde.semantics.concrete.expressions import Binding, Frame
+from isolde.semantics.concrete.expressions import Frame
 from isolde.semantics.concrete.order import Late, late, refuse_open_draws, refuse_seen_changes, unordered
 from isolde.semantics.concrete.queries import expanded
 from isolde.semantics.concrete.rules import outside

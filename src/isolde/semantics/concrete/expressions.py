@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, assert_never
 
 from isolde.errors import ExecutionError, OutsideFragment
+from isolde.semantics.concrete.bindings import Binding
 from isolde.semantics.concrete.called import any_true, checked, first, first_ordered, in_python, python_result, single
-from isolde.semantics.concrete.catalog import TableInfo
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.static import BIGINT, BOOLEAN, NULL, Code, Constness, Sort, Static
 from isolde.tx.dialects import Dialect
@@ -65,28 +65,6 @@ PYTHON: dict[Binary | Function, Callable[..., object]] = {
     Function.LEAST: min,
 }
 """What a strict procedure compares by; it has no other comparisons and functions."""
-
-
-@dataclass(slots=True)
-class Binding:
-    """Rows of a source under its name, in a variable of the generated code."""
-
-    name: str
-    variable: str
-    columns: dict[str, tuple[int, Static, bool]]
-    table: TableInfo | None = None
-    optional: bool = False
-    late: frozenset[str] = frozenset()
-    reader: str = ""
-    """The function that reads a cell of the columns that are ``late``."""
-
-    def code(self, column: str) -> Code:
-        position, type_, solid = self.columns[column]
-        stored = self.table is not None
-        text = f"{self.variable}[{position}]"
-        if column in self.late:
-            text = f"{self.reader}({text})"
-        return Code(text, type_, column=stored, solid=solid and not self.optional)
 
 
 @dataclass(slots=True)

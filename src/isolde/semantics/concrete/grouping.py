@@ -7,9 +7,10 @@ from dataclasses import fields, replace
 from typing import Any
 
 from isolde.errors import ExecutionError
+from isolde.semantics.concrete.bindings import Binding
 from isolde.semantics.concrete.compiler import Writer
 from isolde.semantics.concrete.doubts import may_fail, split
-from isolde.semantics.concrete.expressions import Binding, Frame
+from isolde.semantics.concrete.expressions import Frame
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.sources import parts, shallow
 from isolde.semantics.concrete.static import Code, Sort

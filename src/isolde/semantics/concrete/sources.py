@@ -8,10 +8,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, assert_never
 
 from isolde.errors import ExecutionError
+from isolde.semantics.concrete.bindings import Binding
 from isolde.semantics.concrete.catalog import TableInfo
 from isolde.semantics.concrete.cells import read_cell
 from isolde.semantics.concrete.compiler import Query, Writer
-from isolde.semantics.concrete.expressions import Binding, Frame
+from isolde.semantics.concrete.expressions import Frame
 from isolde.semantics.concrete.rules import outside
 from isolde.semantics.concrete.static import TEXT, Code, Sort, Static
 from isolde.tx.dialects import Dialect

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete import doubts
+from isolde.semantics.concrete.bindings import Binding
 from isolde.semantics.concrete.cells import FAILURES, Failure
 from isolde.semantics.concrete.compiler import Writer
-from isolde.semantics.concrete.expressions import Binding, Frame
+from isolde.semantics.concrete.expressions import Frame
 from isolde.semantics.concrete.folding import constant_of
 from isolde.semantics.concrete.sources import parts
 from isolde.tx.dialects import Dialect
