@@ -1,6 +1,6 @@
 """What is read in a dialect is what its database reads: every form is tried on the real one.
 
-The texts of ``samples/spelling`` are forms that at least one database or sqlglot knows, one a line.
+The texts of ``spellings`` are forms that at least one database or sqlglot knows, one a line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from isolde.tx.sql import schema, statement
 from isolde.tx.sql.reserved import RESERVED
 
 PG, MY, LITE = Dialect.POSTGRESQL, Dialect.MYSQL, Dialect.SQLITE
-SAMPLES = Path(__file__).parent / "samples" / "spelling"
+SAMPLES = Path(__file__).parent / "spellings"
 TABLES = {
     dialect: f"""
     CREATE TABLE sample (i INT PRIMARY KEY, j INT, s VARCHAR(9), d DECIMAL(8, 2), b BOOLEAN, at {time});
