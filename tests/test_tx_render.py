@@ -15,8 +15,10 @@ from isolde.errors import MalformedProgram, OutsideFragment
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Binary, BinaryOperation, Exists, Expression, Literal, Name, Unary, UnaryOperation
 from isolde.tx.render import render, render_schema, rendered
+from isolde.tx.render.words import quoted
 from isolde.tx.rewrite import rewritten
 from isolde.tx.sql import expression, schema, statement
+from isolde.tx.sql.reserved import RESERVED
 from tx_nodes import expressions, statements
 
 PG, MY, LITE = Dialect.POSTGRESQL, Dialect.MYSQL, Dialect.SQLITE
@@ -258,3 +260,8 @@ def test_a_deep_chain_is_rendered_without_parentheses() -> None:
     for _ in range(50):
         node = BinaryOperation(Binary.AND, node, Name("a"))
     assert "(" not in render(node, PG)
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_what_is_read_as_no_name_is_written_in_quotes(dialect: Dialect) -> None:
+    assert [word for word in RESERVED[dialect] if quoted(word.lower(), dialect) == word.lower()] == []
