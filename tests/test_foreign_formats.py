@@ -7,6 +7,7 @@ with the readers.
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import struct
 from dataclasses import replace
@@ -16,8 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isolde._core import Columns, foreign_formats
+from isolde._core import Columns, FailedCas, Reading, foreign_formats
+from isolde.engines.check import check
 from isolde.errors import InputError, UsageError
+from isolde.findings import Verdict
 from isolde.formats import NAMES, decode, encode, read, write
 from isolde.formats.known import FORMATS, recognised
 from isolde.history import (
@@ -30,6 +33,7 @@ from isolde.history import (
     parse,
     render,
 )
+from isolde.levels import Level
 
 SAMPLES = Path(__file__).parent / "samples"
 INITIAL, NOTHING, COLLECTED = 0xBEBEEBEE, 0xDEADBEEF, 0x23332333
@@ -102,7 +106,14 @@ MEANT: dict[str, tuple[str, str]] = {
         "elle-edn",
         """0: 0=[w(register,0)]@1..2 3=[]!abort@7..8 4=[r(register,1)]@9..10
         1: 1=[cas(register,0,1)]@3..5 5=[cas(register,1,2)]!unknown@11..12
-        2: 2=[cas(register,5,6)!]@4..6 6=[cas(register,1,3)]!abort@13..14""",
+        2: 2=[cas(register,5,6)]!abort@4..6 6=[cas(register,1,3)]!abort@13..14""",
+    ),
+    # Neither times nor indices: the order of the lines. A read that never ended is behind all others.
+    "order.edn": (
+        "elle-edn",
+        """0: 0=[w(register,1)]@1..3 3=[r(register,2)]@6..8
+        1: 1=[cas(register,1,2)]@2..4
+        2: 2=[cas(register,7,8)]!abort@5..7 4=[]!unknown@9..""",
     ),
     "cas-keys.edn": ("elle-edn", "0: 0=[w(a,1)]@0..1 4=[r(a,1)]@4..5 | 1: 2=[cas(b,_,4)]@2..3"),
     "append.elle.json": ("elle-json", '0: 0=[a(x,1) r(y,[])]@0..2 | 1: 3=[r(x,[1]) a("é\\n",v)]'),
@@ -317,8 +328,8 @@ ELLE = {
     "lists": "0: [a(x,1) r(y,[])]@1..4 [a(x,2) r(x,[1])]!abort@5..9 [a(y,3)]!unknown@10.. | 1: [r(x,[1]) a(3,true)]@2..6",
     "registers": '0: [w(x,1) r(y,_)]@1..4 [w(x,"2")]!abort@4..9 | 1: [r(x,1) w(3,1.5) w(y,99999999999999999999)]@4..6',
     "no times": "0: [w(x,1) r(y,_)] [w(x,2)]!abort | 1: [r(x,1)] [w(y,3)]!unknown",
-    "one register": "0: [w(register,1)]@1..2 [cas(register,1,2)]@3..5 | 1: [cas(register,3,4)!]@2..4 [r(register,2)]@6..7",
-    "several registers": "0: [cas(a,_,2)]@1..5 [cas(a,2,3)]!abort@6..7 | 1: [cas(b,3,4)!]@2..4 [w(b,2)]!unknown@6..8",
+    "one register": "0: [w(register,1)]@1..2 [cas(register,1,2)]@3..5 | 1: [cas(register,3,4)]!abort@2..4 [r(register,2)]@6..7",
+    "several registers": "0: [cas(a,_,2)]@1..5 [cas(a,2,3)]!abort@6..7 | 1: [w(b,2)]!unknown@6..8",
     "touching": "0: [w(x,1)]@1..1 [w(x,2)]@1..1 [w(x,3)]@1..2 | 1: [r(x,1)]@1..2 [r(x,2)]@2..2",
     "nothing": "",
 }
@@ -333,9 +344,103 @@ def test_operations_of_jepsen_come_back_with_their_times(name: str, format: str,
     )
 
 
-def test_a_session_goes_on_under_another_name_after_an_unknown_outcome(tmp_path: Path) -> None:
-    history = through(parse("0: [w(x,1)]!unknown [w(x,2)] [w(x,3)]"), "elle-edn", tmp_path)
-    assert [t.session for t in history.transactions] == [0, 1, 1]
+def lossily(text: str, path: Path, failed_cas: FailedCas = "aborted") -> tuple[str, tuple[str, ...]]:
+    """What comes back of a history that a format cannot say as a whole, and what was told."""
+    notes = write(encode(parse(text)), str(path), lossy=True, failed_cas=failed_cas)
+    return render(decode(read(str(path), reading=Reading(failed_cas)))), notes
+
+
+def test_what_would_change_verdicts_is_left_out_on_demand_and_told(tmp_path: Path) -> None:
+    split = "sessions are split after each unknown outcome, and their order there is left out"
+    found = lossily("0: [w(x,1)]!unknown [w(x,2)] [w(x,3)]", tmp_path / "h.edn")
+    assert found == ("0: [w(x,1)]!unknown | 1: [w(x,2)] [w(x,3)]", (split,))
+    nothing = "reads of nothing in transactions of unknown outcome are left out"
+    found = lossily("0: [w(x,1) r(y,_)]!unknown", tmp_path / "h.edn")
+    assert found == ("0: [w(x,1)]!unknown", (nothing,))
+    shown = "the values that failed compare-and-sets were shown are left out"
+    compared = "failed compare-and-sets found another value: read them with --failed-cas compared"
+    found = lossily("0: [cas(x,1,2)!3]", tmp_path / "h.edn", "compared")
+    assert found == ("0: [cas(x,1,2)!]", (compared, shown))
+    chains = "version chains are left out"
+    for suffix in (".edn", ".elle.json", ".plume", ".awdit", ".bincode", ".dbcop.json", ".hist", ".cobra"):
+        versions = "versions: 0=[1,2] | 0: [w(0,1) w(0,2)]"
+        with pytest.raises(
+            InputError, match=r"version chains \(key 0\) cannot be written as .*; --lossy leaves them out"
+        ):
+            write(encode(parse(versions)), str(tmp_path / f"h{suffix}"))
+        assert chains in lossily(versions, tmp_path / f"lossy{suffix}")[1]
+
+
+def test_what_is_told_is_told_each_time(tmp_path: Path) -> None:
+    def notes(text: str, suffix: str) -> tuple[str, ...]:
+        return write(encode(parse(text)), str(tmp_path / f"h{suffix}"))
+
+    assert notes("initial: 0=5 | 0: [r(0,5)]", ".edn") == ("initial values are written as nil, such as 5 of 0",)
+    assert notes("initial: 0=5 | 0: [r(0,5)]", ".plume") == ("initial values are written as 0, such as 5 of 0",)
+    assert notes("0: [r(0,_)]", ".dbcop.json") == ("initial values are written as null, such as null of 0",)
+    assert notes("0: [w(0,1)] []", ".awdit") == ("1 transactions without operations are left out",)
+    assert notes("0: [w(0,1)]!abort [w(0,2)]!abort", ".plume") == (
+        "aborted transactions that follow each other in a session get sessions of their own",
+    )
+    assert notes("0: 5=[w(0,1)]", ".bincode") == ("ids are left out: transactions are known by their place",)
+    assert notes("a: [w(0,1)]", ".cobra") == ("names of sessions are left out: they are known by their place",)
+    assert notes("0: 9=[w(0,1)]", ".edn") == ("ids are left out: operations are numbered by their place",)
+    assert notes("0: [r(0,_) w(1,1)]!abort", ".edn") == (
+        "what transactions that were not committed read is left out where it is nil, or a register",
+    )
+    assert notes("0: [w(1,1)]@5..5", ".edn") == (
+        "times are left out, since some transactions have none, or all the same",
+    )
+    columns = Columns.from_jsonl(b'{"isolde":"history","meta":1,"k":2}\n{"session":0,"serial":1,"tag":2,"ops":[]}\n')
+    told = ("meta, unknown fields of the header, serial, unknown fields of transactions are left out",)
+    assert write(columns, str(tmp_path / "h.txt")) == told
+
+
+def test_a_failed_compare_and_set_means_what_the_option_says() -> None:
+    def second(failed_cas: FailedCas) -> str:
+        history = decode(read(str(SAMPLES / "cas.edn"), reading=Reading(failed_cas)))
+        return render(replace(history, transactions=history.transactions[2:3]))
+
+    assert second("aborted") == "2: 2=[cas(register,5,6)]!abort@4..6"
+    assert second("compared") == "2: 2=[cas(register,5,6)!]@4..6"
+
+
+# --- Somebody writes the initial value --------------------------------------------------------------------------------
+
+SKEW_BEHIND_ZEROS = ((0, (("w", 1, 0), ("w", 2, 0))), (1, (("r", 1, 0), ("w", 2, 1))), (2, (("r", 2, 0), ("w", 1, 1))))
+"""Session, operations: the first transaction writes the zeros that the others read."""
+
+
+def test_an_initial_value_exists_only_where_nobody_writes_it(tmp_path: Path) -> None:
+    """The implicit one would be a second writer of 0, and what the tool saw as violated would be explained by it."""
+    plume = "".join(f"{f}({k},{v},{s},{s})\n" for s, ops in SKEW_BEHIND_ZEROS for f, k, v in ops)
+    hist = "\n---\n".join("[" + " ".join(f"k{k}{'==' if f == 'r' else ':='}{v}" for f, k, v in ops) + "]" for _, ops in SKEW_BEHIND_ZEROS)  # fmt: skip
+    awdit = "=====\n".join("".join(f"{f} {k} {v}\n" for f, k, v in ops) for _, ops in SKEW_BEHIND_ZEROS)
+    events = [[([(int(f == "w"), k, v, 1) for f, k, v in ops], 1)] for _, ops in SKEW_BEHIND_ZEROS]
+    as_json = [[{"events": [[f, k, v] for f, k, v in ops], "committed": True}] for _, ops in SKEW_BEHIND_ZEROS]
+    contents = {
+        "plume": plume.encode(),
+        "dbcop-hist": hist.encode(),
+        "awdit": awdit.encode(),
+        "dbcop-bincode": bincode(events),
+        "dbcop-json": json.dumps(as_json).encode(),
+    }
+    for name, content in contents.items():
+        path = tmp_path / name
+        path.write_bytes(content)
+        columns = read(str(path), name)
+        assert dict(decode(columns).initial) == {}, name
+        verdicts = [f.verdict for f in check(columns, [Level.SERIALIZABLE, Level.SNAPSHOT_ISOLATION]).findings]
+        assert verdicts == [Verdict.VIOLATED, Verdict.SATISFIED], name
+
+
+def test_a_log_of_cobra_may_hold_the_writer_of_the_initial_state(tmp_path: Path) -> None:
+    written = {
+        "T0.log": cobra(("S", INITIAL), ("W", INITIAL, 1, 0), ("W", INITIAL, 2, 0), ("C", INITIAL)),
+        "T1.log": cobra(("S", 1), ("R", INITIAL, INITIAL, 1, 0), ("R", NOTHING, NOTHING, 3, 0), ("C", 1)),
+    }
+    history = decode(read(str(logs(tmp_path / "c", written))))
+    assert render(history) == (f"T0: {INITIAL}=[w(1,{INITIAL}) w(2,{INITIAL})] | T1: [r(1,{INITIAL}) r(3,_)]")
 
 
 def test_an_initial_value_is_nil_in_elle_and_0_in_plume(tmp_path: Path) -> None:
@@ -375,7 +480,9 @@ UNSAYABLE: list[tuple[str, str, str]] = [
     ("s: 7=[w(0,-1)]", "dbcop-bincode", f"{T7} dbcop-bincode: its values are numbers from 0 to 2^63 - 1, not -1"),
     ("s: 7=[w(0,_)]", "plume", f"{T7} plume: it has no deletion (key 0)"),
     ("initial: 0=1 | s: 7=[r(0,_)]", "plume", f"{T7} plume: it has no read of nothing (key 0)"),
-    ("s: 7=[w(0,0)]", "plume", f"{T7} plume: 0 is the initial value there, but not that of 0"),
+    ("s: 7=[r(0,0)]", "plume", f"{T7} plume: 0 is the initial value there, but not that of 0"),
+    ("s: 7=[r(0,_) w(0,0)]", "plume", f"{T7} plume: 0 is the initial value there, but somebody writes 0 to 0, whose initial value is read"),
+    ("s: 7=[r(0,_) w(0,0)]", "dbcop-bincode", f"{T7} dbcop-bincode: 0 is the initial value there, but somebody writes 0 to 0, whose initial value is read"),
     ("s: 7=[r(0,0)]", "dbcop-hist", f"{T7} dbcop-hist: 0 is the initial value there, but not that of 0"),
     ("initial: x=3 | s: 7=[w(x,3)]", "dbcop-json", f'{T7} dbcop-json: 3 is the initial value of "x", and is written again'),
     ("s: 7=[]!unknown", "dbcop-hist", f"{T7} dbcop-hist: it has no unknown outcomes"),
@@ -388,7 +495,12 @@ UNSAYABLE: list[tuple[str, str, str]] = [
     ("s: 7=[cas(x,1,2) r(x,2)]", "elle-edn", f"{T7} elle-edn: compare-and-sets are operations of their own there, and it has several operations"),
     ("s: 7=[cas(x,1,2)!]!abort", "elle-edn", f"{T7} elle-edn: it has a failed compare-and-set, but was not committed"),
     ("initial: x=[1] | s: 7=[a(x,2)]", "elle-json", f'{T7} elle-json: lists start empty there, but "x" does not'),
-    ("initial: x=1 | s: 7=[r(x,_)]", "elle-json", f"{T7} elle-json: nil is the initial value there, and it read null, which was not"),
+    ("initial: x=1 | s: 7=[r(x,_)]", "elle-json", f"{T7} elle-json: nil is the initial value there, and it saw null, which was not"),
+    ("initial: x=0 | s: 7=[cas(x,_,2)]", "elle-edn", f"{T7} elle-edn: nil is the initial value there, and it saw null, which was not"),
+    ("s: 7=[cas(x,1,2)!]", "elle-json", f"{T7} elle-json: a compare-and-set that failed did not take place there, and this one found another value; --failed-cas compared writes it for readers that take it so"),
+    ("s: [w(x,1)]!unknown 7=[w(x,2)]", "elle-edn", f"{T7} elle-edn: no process goes on after an unknown outcome there, and its session does; --lossy leaves that out"),
+    ("s: 7=[r(x,_) w(y,1)]!unknown", "elle-edn", f"{T7} elle-edn: what an operation of unknown outcome read is not known there where it is nil; --lossy leaves that out"),
+    ("initial: x=5 | s: 7=[r(x,5) w(y,1)]!unknown", "elle-edn", f"{T7} elle-edn: what an operation of unknown outcome read is not known there where it is nil; --lossy leaves that out"),
     ("initial: x=1 | s: 7=[w(x,1)]", "elle-edn", f'{T7} elle-edn: 1 is the initial value of "x", and is written again'),
     ("s: 7=[w(x,_)]", "elle-edn", f'{T7} elle-edn: nil is the initial value there, so that "x" cannot be deleted'),
     ("s: 6=[]@1..5 7=[]@4..6", "elle-edn", f"{T7} elle-edn: it starts before the transaction before it in its session has ended"),

@@ -1,8 +1,10 @@
 //! The history in columns: one row a transaction, one row an operation.
 
+use std::sync::OnceLock;
+
 use rustc_hash::FxHashMap;
 
-use crate::error::{Malformed, Result};
+use crate::error::{Malformed, Result, one_line};
 use crate::names::Names;
 use crate::value::{Atoms, Kind, Value};
 
@@ -148,6 +150,8 @@ pub struct Header {
     pub meta: Option<Box<str>>,
     /// Unknown fields, as in [`Extra::fields`].
     pub fields: Box<str>,
+    /// The 1-based line it was read from, or 0.
+    pub(crate) line: u64,
     /// Whether `initial` was a JSON object, where integer keys can only be spelled as strings.
     pub(crate) spelled: bool,
 }
@@ -169,6 +173,15 @@ impl Space {
             Space::Registers => "registers (w, cas, reads of single values)",
             Space::Lists => "lists (a, reads of arrays)",
             Space::Sql => "SQL tables (sql)",
+        }
+    }
+
+    /// The kind of keys that an initial value belongs to; `null`, absent, fits all of them.
+    fn of_initial(value: Value) -> Option<Space> {
+        match value {
+            Value::NULL => None,
+            list if list.is_list() => Some(Space::Lists),
+            _ => Some(Space::Registers),
         }
     }
 }
@@ -200,6 +213,8 @@ pub struct History {
     pub versions: Vec<(u32, Vec<Value>)>,
     /// The first operation of each key space seen: the space, its line and its field.
     pub(crate) spaces: Vec<(Space, u64, String)>,
+    /// What each key holds at first, by its number, once that was asked.
+    initial_by_key: OnceLock<Vec<Value>>,
 }
 
 impl History {
@@ -213,15 +228,28 @@ impl History {
         self.txns.id.is_empty()
     }
 
-    /// Whether the keys hold lists.
+    /// Whether the keys hold lists. [`History::finish`] refuses lists among the initial values of other keys, so that one list
+    /// anywhere tells the kind of all.
     pub fn has_lists(&self) -> bool {
         !self.lists.first.is_empty() || self.ops.kind.contains(&OpKind::Append)
     }
 
-    /// What a key holds before the first transaction.
+    /// What a key holds before the first transaction. Asked only once the history is complete.
     pub fn initial_value(&self, key: u32) -> Value {
-        let name = self.keys.name(key);
-        self.header.initial.iter().find(|(other, _)| *other == name).map_or(Value::NULL, |&(_, value)| value)
+        self.initial_values()[key as usize]
+    }
+
+    /// What each key holds before the first transaction, by its number.
+    pub(crate) fn initial_values(&self) -> &[Value] {
+        self.initial_by_key.get_or_init(|| {
+            let mut values = vec![Value::NULL; self.keys.len()];
+            for &(name, value) in &self.header.initial {
+                if let Some(key) = self.keys.find(name) {
+                    values[key as usize] = value;
+                }
+            }
+            values
+        })
     }
 
     /// The operations of a transaction, as a range of rows.
@@ -304,12 +332,12 @@ impl History {
         }
     }
 
-    /// Replaces what reads returned, by key and value: for readers that know only at the end what a value means.
-    pub(crate) fn map_reads(&mut self, meant: impl Fn(u32, Value) -> Value) {
+    /// Replaces what reads returned, by row, key and value: for readers that know only at the end what a value means.
+    pub(crate) fn map_reads(&mut self, meant: impl Fn(usize, u32, Value) -> Value) {
         for (row, kind) in self.ops.kind.iter().enumerate() {
             if *kind == OpKind::Read {
                 let value = value_of(self.ops.value[row]);
-                self.ops.value[row] = meant(self.ops.key[row], value).bits();
+                self.ops.value[row] = meant(row, self.ops.key[row], value).bits();
             }
         }
     }
@@ -386,6 +414,20 @@ impl History {
 
     /// Checks what only the whole file can show, and fills in what it left to its position.
     pub fn finish(&mut self) -> Result<()> {
+        self.check_one_space()?;
+        for (position, id) in self.txns.id.iter_mut().enumerate() {
+            if *id == Value::MISSING {
+                *id = Value::small_int(position as i64).expect("a position has fewer than 18 digits");
+            }
+        }
+        self.check_ids_unique()?;
+        self.check_serials_unique()?;
+        self.resolve_spelled_keys();
+        Ok(())
+    }
+
+    /// A history has one kind of key space. The operations tell which; where they do not, the first initial value does.
+    fn check_one_space(&self) -> Result<()> {
         if let [(first, ..), (second, line, field), ..] = &self.spaces[..] {
             return Err(Malformed {
                 line: *line,
@@ -396,14 +438,32 @@ impl History {
             }
             .into());
         }
-        for (position, id) in self.txns.id.iter_mut().enumerate() {
-            if *id == Value::MISSING {
-                *id = Value::small_int(position as i64).expect("a position has fewer than 18 digits");
+        let of_operations = |(space, ..): &(Space, _, _)| (*space, format!("operations are on {}", space.describe()));
+        let mut space = self.spaces.first().map(of_operations);
+        for &(name, value) in &self.header.initial {
+            let Some(own) = Space::of_initial(value) else { continue };
+            let name = self.json(name);
+            let found = if own == Space::Lists { "a list" } else { "a single value" };
+            match &space {
+                None => space = Some((own, format!("that of {name} is {found}"))),
+                Some((space, _)) if *space == own => {}
+                Some((space, reason)) => {
+                    let expected = match space {
+                        Space::Registers => "a single value",
+                        Space::Lists => "a list",
+                        Space::Sql => "no initial value",
+                    };
+                    return Err(Malformed {
+                        line: self.header.line,
+                        field: "initial".into(),
+                        found: one_line(&format!("{found} for the key {name}")),
+                        expected: one_line(&format!("{expected}, because {reason}: a history has one kind of keys")),
+                        transactions_before: 0,
+                    }
+                    .into());
+                }
             }
         }
-        self.check_ids_unique()?;
-        self.check_serials_unique()?;
-        self.resolve_spelled_keys();
         Ok(())
     }
 
