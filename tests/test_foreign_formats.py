@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import re
 import struct
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from definition import satisfies
 from isolde._core import Columns, FailedCas, Reading, foreign_formats
 from isolde.engines.check import check
 from isolde.errors import InputError, UsageError
@@ -432,6 +435,66 @@ def test_an_initial_value_exists_only_where_nobody_writes_it(tmp_path: Path) -> 
         assert dict(decode(columns).initial) == {}, name
         verdicts = [f.verdict for f in check(columns, [Level.SERIALIZABLE, Level.SNAPSHOT_ISOLATION]).findings]
         assert verdicts == [Verdict.VIOLATED, Verdict.SATISFIED], name
+
+
+def texts_of(sessions: list[list[list[tuple[str, int, int]]]]) -> dict[str, bytes]:
+    """The same reads and writes in every text of numbers, by encoders that share nothing with the writers."""
+    plume, number = "", 0
+    for session, transactions in enumerate(sessions):
+        for ops in transactions:
+            plume += "".join(f"{f}({k},{v},{session},{number})\n" for f, k, v in ops)
+            number += 1
+    sign = {"r": "==", "w": ":="}
+    hist = "---\n".join(
+        "".join("[" + " ".join(f"k{k}{sign[f]}{v}" for f, k, v in ops) + "]\n" for ops in transactions)
+        for transactions in sessions
+    )
+    events = [[([(int(f == "w"), k, v, 1) for f, k, v in ops], 1) for ops in transactions] for transactions in sessions]
+    objects = [[{"events": ops, "committed": True} for ops in transactions] for transactions in sessions]
+    return {
+        "plume": plume.encode(),
+        "dbcop-hist": hist.encode(),
+        "dbcop-bincode": bincode(events),
+        "dbcop-json": json.dumps(objects).encode(),
+    }
+
+
+def test_400_texts_with_written_zeros_mean_the_same_to_every_reader_and_to_the_definition(tmp_path: Path) -> None:
+    levels = [Level.READ_ATOMIC, Level.CAUSAL, Level.SNAPSHOT_ISOLATION, Level.SERIALIZABLE]
+    seen: Counter[tuple[Level, bool]] = Counter()
+    for seed in range(400):
+        rng = random.Random(f"zeros-{seed}")
+        values = {key: list(range(rng.choice((0, 1)), 9)) for key in (0, 1)}
+        written = {key: [0] for key in (0, 1)}
+        sessions: list[list[list[tuple[str, int, int]]]] = [[[]] for _ in range(rng.randint(2, 3))]
+        for at in range(rng.randint(3, 5)):
+            ops: list[tuple[str, int, int]] = []
+            for _ in range(rng.randint(1, 3)):
+                key = rng.choice((0, 1))
+                if rng.random() < 0.5:
+                    written[key].append(values[key].pop(0))
+                    ops.append(("w", key, written[key][-1]))
+                else:
+                    ops.append(("r", key, rng.choice(written[key][-3:])))
+            sessions[at % len(sessions)].append(ops)
+        sessions = [[ops for ops in session if ops] for session in sessions]
+        zeros = {k for session in sessions for ops in session for f, k, v in ops if (f, v) == ("w", 0)}
+        meant = History(
+            tuple(
+                Transaction(f"{s}.{t}", s, tuple(Read(k, v) if f == "r" else Write(k, v) for f, k, v in ops))
+                for s, session in enumerate(sessions)
+                for t, ops in enumerate(session)
+            ),
+            {key: 0 for key in (0, 1) if key not in zeros},
+        )
+        expected = [satisfies(meant, level.value) for level in levels]
+        seen.update((level, bool(verdict)) for level, verdict in zip(levels, expected, strict=True))
+        for name, content in texts_of(sessions).items():
+            path = tmp_path / "h"
+            path.write_bytes(content)
+            found = [f.verdict is Verdict.SATISFIED for f in check(read(str(path), name), levels).findings]
+            assert found == expected, f"{name}, seed {seed}: {render(meant)}"
+    assert all(seen[level, verdict] > 20 for level in levels for verdict in (True, False)), seen
 
 
 def test_a_log_of_cobra_may_hold_the_writer_of_the_initial_state(tmp_path: Path) -> None:

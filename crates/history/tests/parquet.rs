@@ -7,7 +7,7 @@ use arrow_array::builder::{Int8Builder, Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, ListArray, RecordBatch, StructArray};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema};
-use isolde_history::{Error, Reading, read_parquet, write_jsonl};
+use isolde_history::{Error, Reading, read_jsonl_bytes, read_parquet, write_jsonl};
 use parquet::arrow::ArrowWriter;
 
 /// A name as its two columns have it.
@@ -186,6 +186,51 @@ fn extra_fields_are_no_way_around_the_columns() {
     }
     let lines = "{\"isolde\":\"history\",\"version\":1}\n{\"session\":1,\"ops\":[]}\n";
     assert!(refusal(&Row { lines, ..GOOD }).starts_with("a transaction in the metadata \"isolde\""));
+}
+
+/// Whatever the columns hold, what is read can be written and is read again as the same; all else is refused.
+#[test]
+fn texts_of_all_kinds_are_read_as_json_lines_would_read_them_or_refused() {
+    const TEXTS: [Option<&str>; 14] = [
+        None,
+        Some("\"x\""),
+        Some("\"\""),
+        Some("12345678901234567890"),
+        Some("-0"),
+        Some("1.5"),
+        Some("null"),
+        Some("[]"),
+        Some("[1,[2]]"),
+        Some("{}"),
+        Some("true"),
+        Some("\"\\ud800\""),
+        Some("{\"serial\":1}"),
+        Some("[\"cas\",1,2,3,true]"),
+    ];
+    let mut read = 0;
+    for kind in 0..6 {
+        for (a, &name) in TEXTS.iter().enumerate() {
+            for (b, &detail) in TEXTS.iter().enumerate() {
+                let extra = TEXTS[(a + b) % TEXTS.len()].filter(|_| (a * b) % 5 == 0);
+                let row =
+                    Row { id: (None, name), key: (None, name), kind: Some(kind), value: None, detail, extra, ..GOOD };
+                match read_parquet(&file(&row)[..], 1, &Reading::default(), || true) {
+                    Ok(history) => {
+                        let mut lines = Vec::new();
+                        write_jsonl(&history, &mut lines).unwrap();
+                        let again = read_jsonl_bytes(&lines).unwrap();
+                        let mut twice = Vec::new();
+                        write_jsonl(&again, &mut twice).unwrap();
+                        assert_eq!(lines, twice);
+                        read += 1;
+                    }
+                    Err(Error::Malformed(_)) => {}
+                    Err(other) => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+    assert!(read > 50, "{read}");
 }
 
 #[test]
