@@ -11,9 +11,11 @@ mod jsonl_write;
 mod line;
 mod names;
 mod parquet;
+mod parquet_read;
 mod reading;
 mod stream;
 mod value;
+mod whole;
 
 pub use error::{Error, Malformed, Result};
 pub use foreign::{
@@ -23,7 +25,8 @@ pub use history::{Cas, Extra, Header, History, Lists, NO_KEY, NO_TIME, Op, OpKin
 pub use jsonl_read::{read_jsonl, read_jsonl_bytes};
 pub use jsonl_write::{write_jsonl, write_jsonl_rows};
 pub use names::Names;
-pub use parquet::{read_parquet, write_parquet};
+pub use parquet::write_parquet;
+pub use parquet_read::read_parquet;
 pub use reading::{FailedCas, Reading};
 pub use stream::{Compression, Output, Source, decompress};
 pub use value::{Atoms, Kind, Value};

@@ -36,7 +36,7 @@ def reading_options(command: _C) -> _C:
             "--size-limit",
             callback=_size,
             metavar="SIZE",
-            help="Read no more than this, unpacked. [default: 64G of JSON Lines, 2G of other formats]",
+            help="Read no more than this, unpacked. [default: 64G of JSON Lines, 64M of the notation, 2G of others]",
         ),
         click.option(
             "--line-limit", callback=_size, metavar="SIZE", help="Read no longer line of JSON Lines. [default: 256M]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from isolde._core import AS_USUAL, Columns, Compression, FailedCas, Input, Reading
@@ -24,6 +25,8 @@ from isolde.formats.recording import finished, is_recording, read_sessions
 from isolde.history import History, parse_with_lines, render
 
 STDIO = "-"
+# The notation is for people, and each of its bytes costs many while it is read.
+_NOTATION_BYTES = 64 * 2**20
 _SHOWN_BYTES = 20
 
 
@@ -63,8 +66,9 @@ def _told_by_content(source: Input) -> str:
 
 
 def _read_notation(source: Input, reading: Reading) -> Columns:
+    bounded = replace(reading, size_bytes=reading.size_bytes or _NOTATION_BYTES)
     try:
-        text = source.content(reading).decode()
+        text = source.content(bounded).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{source.name}: byte {error.start} is not UTF-8; expected a history") from error
     try:
