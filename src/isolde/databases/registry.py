@@ -9,9 +9,10 @@ from importlib.metadata import entry_points
 from typing import Protocol
 
 from isolde.databases.contract import Adapter, Database, Offer
-from isolde.databases.urls import scheme_of, without_password
+from isolde.databases.urls import scheme_of
 from isolde.errors import DatabaseUnavailable, UsageError
 from isolde.levels import Level, level_named
+from isolde.masking import masked_url
 
 GROUP = "isolde.databases"
 
@@ -57,7 +58,7 @@ def open_database(url: str) -> tuple[Adapter, Database]:
     adapter = adapter_named(scheme_of(url))
     reason = _missing(adapter)
     if reason:
-        raise DatabaseUnavailable(f"{without_password(url)}: {reason}; try: {adapter.install}")
+        raise DatabaseUnavailable(f"{masked_url(url)}: {reason}; try: {adapter.install}")
     return adapter, adapter.open(url)
 
 

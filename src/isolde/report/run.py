@@ -10,6 +10,7 @@ from typing import Any
 from isolde.databases import Offer
 from isolde.engines.record import Event, Lost, Outcome
 from isolde.levels import Level, row
+from isolde.visible import visible
 from isolde.workloads import Settings
 
 _LOST_SHOWN = 5
@@ -65,7 +66,7 @@ def render_run(facts: RunFacts) -> str:
         lines += [f"    {lost.sentence}" for lost in facts.lost[:_LOST_SHOWN]]
     if facts.table is not None:
         lines.append(f"  kept       the table {facts.table}")
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def run_document(facts: RunFacts) -> dict[str, Any]:

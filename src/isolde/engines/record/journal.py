@@ -12,6 +12,13 @@ from pathlib import Path
 from isolde.errors import InputError
 
 
+def write_private(path: Path, content: bytes) -> None:
+    """Writes a file that its user alone can read: what a database holds is nobody else's business."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+
+
 class Journal:
     """Appends to one file; each ``put`` ends after a whole operation."""
 
@@ -19,7 +26,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
 
     def put(self, chunk: bytes) -> None:
         """Writes the bytes to the file; ``InputError`` if the disk does not take them."""

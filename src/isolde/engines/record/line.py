@@ -5,14 +5,25 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from isolde.engines.record.journal import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """An operation without an answer: where it begins in the file, after which comma, and how it can be closed."""
+
+    before: int
+    comma: bytes
+    if_applied: bytes
+    if_not: bytes
 
 
 class Line:
     """What is answered is gathered; what is about to be sent and could be seen by others is written down first."""
 
-    __slots__ = ("_comma", "_journal", "_parts")
+    __slots__ = ("_comma", "_journal", "_open", "_parts")
 
     def __init__(self, journal: Journal, session: int, name: str | None = None) -> None:
         self._journal = journal
@@ -21,6 +32,7 @@ class Line:
             self._parts.append(b'"name":%b,' % json.dumps(name).encode())
         self._parts.append(b'"ops":[')
         self._comma = b""
+        self._open: _Open | None = None
 
     def answered(self, operation: bytes) -> None:
         """An operation that is over."""
@@ -44,13 +56,33 @@ class Line:
 
         return take_back
 
+    def begin(self, beginning: bytes, *, if_applied: bytes, if_not: bytes) -> None:
+        """The beginning of an operation that is sent next, and that only its answer completes.
+
+        If no answer comes, the end of the transaction does: with ``if_applied``, the rest of the operation as it was if the
+        transaction took effect after all, or with ``if_not``, what it meant to do, in the operation's place.
+        """
+        self._flush()
+        self._open = _Open(self._journal.size(), self._comma, if_applied, if_not)
+        self.intend(beginning)
+
     def completed(self, rest: bytes) -> None:
         """The rest of an operation that was begun."""
         self._parts.append(rest)
+        self._open = None
 
     def end(self, status: bytes) -> None:
+        if self._open is not None:
+            self._close(self._open, took_effect=status != b"aborted")
         self._parts.append(b'],"status":"%b","end":%d}\n' % (status, time.monotonic_ns()))
         self._flush()
+
+    def _close(self, unanswered: _Open, *, took_effect: bool) -> None:
+        if took_effect:
+            self.completed(unanswered.if_applied)
+            return
+        self._journal.cut(unanswered.before)
+        self.completed(unanswered.comma + unanswered.if_not)
 
     def _flush(self) -> None:
         self._journal.put(b"".join(self._parts))
