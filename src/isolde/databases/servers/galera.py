@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from isolde.databases.servers.mariadb import Mariadb, program
-from isolde.databases.servers.process import Place, Server, free_port, run_as_owner
+from isolde.databases.servers.process import Place, Server, free_port, new_secret, run_as_owner
 from isolde.errors import DatabaseUnavailable, UsageError
 
 _LIBRARIES = ("/usr/lib/galera/libgalera_smm.so", "/usr/lib/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so")
@@ -71,17 +71,19 @@ class Cluster:
             raise UsageError(f"a Galera cluster of {nodes} nodes cannot be started; {_NODES_MIN} to {_NODES_MAX} can")
         group = tuple(free_port() for _ in range(nodes))
         self._recipes = [GaleraNode(group, index, **settings) for index in range(nodes)]
+        # The others get everything from the first, its password too.
+        secret = new_secret()
         started: list[Server] = []
         with ExitStack() as undo:
             for recipe in self._recipes:
-                started.append(undo.enter_context(Server(recipe)))
+                started.append(undo.enter_context(Server(recipe, secret)))
             undo.pop_all()
         self.nodes = tuple(started)
 
     @property
     def url(self) -> str:
         hosts = ",".join(f"127.0.0.1:{node.place.port}" for node in self.nodes)
-        return f"mariadb://root@{hosts}/test"
+        return f"mariadb://root:{self.nodes[0].place.secret}@{hosts}/test"
 
     @property
     def version(self) -> str:
