@@ -25,7 +25,7 @@ from isolde.databases.contract import Kind
 from isolde.databases.servers import Running
 from isolde.databases.servers.proxy import Proxy
 from isolde.errors import IsoldeError
-from running import isolde, ran
+from running import as_user, fresh_signals, isolde, ran
 
 Started = Callable[[str], Running]
 
@@ -114,8 +114,13 @@ def test_a_session_that_waits_for_ever_is_freed(server: Started, out: Path) -> N
 
 def test_who_may_not_make_a_table_is_told_so(server: Started, tmp_path: Path) -> None:
     url = server("postgresql").url
-    _execute(url, "DROP ROLE IF EXISTS guest", "CREATE ROLE guest LOGIN", "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
-    status, _, error = isolde("run", url.replace("postgres@", "guest@"), "-o", str(tmp_path / "a"))
+    _execute(
+        url,
+        "DROP ROLE IF EXISTS guest",
+        "CREATE ROLE guest LOGIN PASSWORD 'known'",
+        "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
+    )
+    status, _, error = isolde("run", as_user(url, "guest", "known"), "-o", str(tmp_path / "a"))
     assert (status, len(error.splitlines())) == (4, 1)
     assert "permission denied" in error
     assert not (tmp_path / "a").exists()
@@ -126,7 +131,7 @@ def test_who_may_not_make_a_table_is_told_so(server: Started, tmp_path: Path) ->
         "CREATE USER IF NOT EXISTS guest@'127.0.0.1'",
         "GRANT SELECT ON closed.* TO guest@'127.0.0.1'",
     )
-    closed = url.replace("root@", "guest@").replace("/test", "/closed")
+    closed = as_user(url, "guest").replace("/test", "/closed")
     status, _, error = isolde("run", closed, "-o", str(tmp_path / "b"))
     assert (status, len(error.splitlines())) == (4, 1)
     assert "denied" in error
@@ -183,7 +188,12 @@ def test_nothing_stays_behind_when_a_run_is_interrupted(
     if not more:
         command += ["--time", "60"]
     process = subprocess.Popen(
-        command, cwd=place, env=os.environ | {"TMPDIR": str(place)}, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=place,
+        env=os.environ | {"TMPDIR": str(place)},
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=fresh_signals,
     )
     deadline = time.monotonic() + 30
     while not list(place.glob("isolde-*")) and time.monotonic() < deadline:

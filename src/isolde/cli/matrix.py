@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import sys
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 import click
 
 from isolde._core import Columns
 from isolde.cli.main import Exit, paint
 from isolde.databases import Adapter, Database, Offer, Table
+from isolde.databases.servers.directory import HeldDirectory
+from isolde.databases.waiting import ASIDE_S, aside
 from isolde.engines.check import check as decide
 from isolde.engines.check import frontier
 from isolde.engines.matrix import Cell, Tried, play_all
@@ -22,6 +21,7 @@ from isolde.findings import Verdict
 from isolde.formats import merged
 from isolde.levels import LEVELS, implies
 from isolde.report.matrix import LevelSample, matrix_document, render_matrix
+from isolde.visible import dumped
 from isolde.workloads import Settings
 
 
@@ -38,9 +38,12 @@ def matrix(
     line.clear()
     broken = any(result.cell is Cell.BROKEN for result in tried)
     for sample in samples:
-        broken |= any(implies(sample.offer.claims, entry.level) for entry in sample.frontier.weakest_violated)
+        broken |= any(
+            implies(sample.offer.of(settings.workload.kind).claims, entry.level)
+            for entry in sample.frontier.weakest_violated
+        )
     if as_json:
-        click.echo(json.dumps(matrix_document(database.version(), tried, samples), ensure_ascii=False))
+        click.echo(dumped(matrix_document(database.version(), tried, samples)))
     else:
         click.echo(render_matrix(database.version(), tried, samples, paint))
     return Exit.VIOLATED if broken else Exit.HOLDS
@@ -49,19 +52,22 @@ def matrix(
 def _sample(database: Database, offer: Offer, settings: Settings, sessions: int, transactions: int) -> LevelSample:
     """What a run at random shows. Its history is not kept: 'isolde run' records one."""
     table = Table(f"isolde_{secrets.token_hex(6)}", settings.workload.kind, settings.keys)
-    with tempfile.TemporaryDirectory(prefix="isolde-matrix-") as temporary:
-        directory = Path(temporary) / "run"
-        database.create(table)
+    temporary = HeldDirectory("matrix")
+    try:
+        directory = temporary.path / "run"
+        aside(lambda: database.create(table))
         try:
             job = keyvalue_job(database, table, offer, settings, sessions=sessions, directory=directory, meta={})
             outcome = Run(replace(job, transactions=transactions), Watcher()).wait()
         finally:
-            database.drop(table)
+            aside(lambda: database.drop(table), ASIDE_S)
         if outcome.failure is not None:
             raise outcome.failure
         if outcome.interrupted:
             raise KeyboardInterrupt
         columns = Columns.from_jsonl(merged(directory), str(directory))
+    finally:
+        temporary.remove()
     report = decide(columns, [entry.level for entry in LEVELS], every=True)
     names = [a.name for f in report.findings if f.verdict is Verdict.VIOLATED for a in f.anomalies]
     return LevelSample(offer, report.size.transactions, frontier(report.findings), tuple(dict.fromkeys(names)))

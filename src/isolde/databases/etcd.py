@@ -22,9 +22,9 @@ from urllib.parse import unquote
 
 from isolde.databases.buffered import BufferedConnection
 from isolde.databases.contract import Ability, Adapter, Database, Feature, Kind, Offer, Swap, Table, answer, list_answer
-from isolde.databases.urls import without_password
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed, UsageError
 from isolde.levels import Level
+from isolde.masking import masked_url
 
 _PORT = 2379
 _TIMEOUT_S = 10.0
@@ -70,7 +70,7 @@ def cluster_of(url: str) -> Cluster:
     >>> cluster_of("etcd://localhost,[::1]:23790").endpoints
     (Endpoint(host='localhost', port=2379), Endpoint(host='::1', port=23790))
     """
-    shown = without_password(url)
+    shown = masked_url(url)
     account, _, places = url.partition("://")[2].partition("/")[0].rpartition("@")
     user, _, password = account.partition(":")
     endpoints = []
@@ -353,4 +353,5 @@ ADAPTER = Adapter(
         Ability(Feature.ORDER, True, "the revision of a commit is its place in the order"),
     ),
     open=_open,
+    removal="etcdctl del --prefix {table}/",
 )
