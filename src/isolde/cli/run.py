@@ -72,6 +72,7 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
 )
 @click.option("--begin", multiple=True, metavar="SQL", help="With --driver: what begins a transaction.")
 @click.option("--setup", multiple=True, metavar="SQL", help="With --driver: what is run on every new connection.")
+@click.option("--only-level", is_flag=True, help="With --driver: the database has one level, the one that is meant.")
 @click.option(
     "--isolation", metavar="NAME", help="The level to run at, as the database calls it. [default: its strongest]"
 )
@@ -146,6 +147,7 @@ def run(
     connect: str | None,
     begin: tuple[str, ...],
     setup: tuple[str, ...],
+    only_level: bool,
     isolation: str | None,
     nemesis: str,
     as_json: bool,
@@ -169,7 +171,7 @@ def run(
         _refuse_beside_matrix(options | {"nemesis": nemesis, "isolation": None if driver else isolation})
     with ExitStack() as stack:
         stack.enter_context(_ended_like_ctrl_c())
-        wanted = Wanted(url, kind, driver, connect, begin, setup, isolation, faults, setting)
+        wanted = Wanted(url, kind, driver, connect, begin, setup, isolation, faults, setting, only_level)
         target = opened(wanted, stack)
         return _run(target, faults, as_json, **options)
 

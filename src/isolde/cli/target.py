@@ -31,6 +31,7 @@ class Wanted:
     isolation: str | None
     faults: tuple[Fault, ...]
     settings: tuple[str, ...] = ()
+    only_level: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,8 @@ def opened(wanted: Wanted, stack: ExitStack) -> Target:
         raise UsageError("--setting is for servers that Isolde started itself; use --start")
     if wanted.driver is not None:
         return _by_driver(wanted, stack)
-    if wanted.connect is not None or wanted.begin or wanted.setup:
-        raise UsageError("--connect, --begin and --setup go with --driver")
+    if wanted.connect is not None or wanted.begin or wanted.setup or wanted.only_level:
+        raise UsageError("--connect, --begin, --setup and --only-level go with --driver")
     if wanted.kind is None:
         return _by_url(wanted.url or EMBEDDED, wanted.isolation, stack)
     server = start(wanted.kind, **_settings(wanted.settings))
@@ -93,7 +94,9 @@ def _by_driver(wanted: Wanted, stack: ExitStack) -> Target:
     claims = level_named(wanted.isolation) if wanted.isolation else Level.SERIALIZABLE
     module, connect = wanted.driver, wanted.connect
     adapter, database = aside(
-        lambda: open_driver(module, connect, claims=claims, begin=wanted.begin, setup=wanted.setup)
+        lambda: open_driver(
+            module, connect, claims=claims, begin=wanted.begin, setup=wanted.setup, only_level=wanted.only_level
+        )
     )
     stack.callback(database.close)
     return Target(
