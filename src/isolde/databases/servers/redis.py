@@ -8,7 +8,8 @@ import signal
 import socket
 from pathlib import Path
 
-from isolde.databases.servers.process import Place, native_program, written_for_owner
+from isolde.databases.servers.process import Place, written_for_owner
+from isolde.databases.servers.programs import native_program
 from isolde.errors import DatabaseUnavailable
 
 # Program, and the package that brings it along in a wheel.
