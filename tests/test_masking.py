@@ -148,6 +148,10 @@ def test_no_part_of_a_password_is_in_an_error(scheme: str, password: str) -> Non
     assert len(error.splitlines()) == 1
 
 
+def test_names_of_files_are_not_taken_for_passwords() -> None:
+    assert "data/run@1.jsonl" in isolde("check", "data/run@1.jsonl")[2]
+
+
 def test_what_a_driver_says_of_its_arguments_is_hidden(tmp_path: Path) -> None:
     connect = json.dumps({"database": f"{tmp_path}/no/{SECRET}.db", "password": SECRET})
     status, _, error = isolde("run", "--driver", "sqlite3", "--connect", connect)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -109,6 +112,23 @@ def test_an_etcd_tells_a_stranger_nothing_and_takes_nothing_from_him(server: Cal
         return " ".join(said)
 
     assert "200" not in by_a_stranger(ask)
+
+
+def test_who_has_no_key_is_not_let_into_the_group_of_a_cluster(server: Callable[[str], Running]) -> None:
+    cluster = server("galera")
+    words = " ".join(cluster._recipes[0].command(cluster.nodes[0].place))  # type: ignore[attr-defined]
+    found = re.search(r"base_port=(\d+)", words)
+    assert found is not None
+    anybody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection(("127.0.0.1", int(found[1])), timeout=10) as plain:
+        with pytest.raises(ssl.SSLError, match="CERTIFICATE_REQUIRED"), anybody.wrap_socket(plain) as stranger:
+            stranger.recv(1)
+
+
+def test_an_etcd_has_no_port_for_other_members(server: Callable[[str], Running]) -> None:
+    place = server("etcd").nodes[0].place
+    assert (place.directory / "peer:0").is_socket()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import sys
 import threading
@@ -81,7 +82,7 @@ def cli() -> None:
     """Find out what a database's isolation level really gives, and what an application really needs.
 
     Exit status: 0 it holds, 1 a violation was found, 2 wrong usage or unreadable input, 3 undecided, 4 an outside part
-    failed.
+    failed, 70 a mistake of Isolde's own.
     """
 
 
@@ -198,7 +199,11 @@ def paint(text: str, colour: str) -> str:
 
 def _hidden(text: str) -> str:
     """Without the passwords that stand on the command line, whoever was so careless as to repeat one."""
-    return hide(text, (secret for word in sys.argv[1:] for secret in secrets_of(word)))
+    words = sys.argv[1:]
+    addresses = [word for word in words if "://" in word]
+    addresses += [word for before, word in itertools.pairwise(words) if before == "--connect"]
+    addresses += [word.partition("=")[2] for word in words if word.startswith("--connect=")]
+    return hide(text, (secret for address in addresses for secret in secrets_of(address)))
 
 
 def _ended(text: str, status: Exit) -> Exit:

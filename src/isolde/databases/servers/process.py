@@ -294,7 +294,7 @@ class Server:
                     command,
                     **_ownership(self.place),
                     env=environment,
-                    cwd="/",
+                    cwd=self.place.directory,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
