@@ -61,7 +61,7 @@ def test_every_workload_keeps_the_promise_of_every_level(
         return
     server: Started = request.getfixturevalue("server")
     url = f"{kind}:" if kind in _EMBEDDED else server(kind).url + options
-    size = ("--transactions", "100" if kind in _SLOW else "300", "--keys", "3", "--sessions", "8")
+    size = ("--transactions", "80" if kind in _SLOW else "200", "--keys", "3", "--sessions", "8")
     result = ran(tmp_path / "out", url, "--isolation", isolation, "--workload", workload.name, *size)
     assert (result.status, result.verdicts) == (0, ["satisfied"]), result.out + result.error
     run = result.run
@@ -77,8 +77,8 @@ def test_every_workload_is_recorded_with_deletes(
     url = f"{kind}:" if kind in _EMBEDDED else server(kind).url
     size = ("--transactions", "100", "--keys", "3", "--sessions", "8", "--deletes", "0.2")
     result = ran(tmp_path / "out", url, "--workload", workload.name, *size)
-    # Deletes repeat, so that a level may stay undecided; and DuckDB breaks its promise.
-    assert result.status in ((0, 1, 3) if kind == "duckdb" else (0, 3)), result.out + result.error
+    # Deletes repeat, so that a level may stay undecided; and some databases break their promise. What counts here is the recording.
+    assert result.status in (0, 1, 3), result.out + result.error
     run = result.run
     assert len(result.history.transactions) == run["committed"] + run["aborted"] + run["unknown"]
 

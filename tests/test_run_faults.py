@@ -139,7 +139,7 @@ def test_who_may_not_make_a_table_is_told_so(server: Started, tmp_path: Path) ->
 
 def test_a_level_that_the_database_refuses_is_told(out: Path) -> None:
     driver = ("--driver", "sqlite3", "--connect", '{"database": "file:x?mode=memory&cache=shared", "uri": true}')
-    result = ran(out, *driver, "--begin", "BEGIN ISOLATION LEVEL SNAPSHOT")
+    result = ran(out, *driver, "--isolation", "si", "--begin", "BEGIN ISOLATION LEVEL SNAPSHOT")
     assert result.status == 4
     assert len(result.error.splitlines()) == 1
     assert "BEGIN ISOLATION LEVEL SNAPSHOT" in result.error

@@ -121,9 +121,9 @@ def test_who_has_no_key_is_not_let_into_the_group_of_a_cluster(server: Callable[
     assert found is not None
     anybody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
-    with socket.create_connection(("127.0.0.1", int(found[1])), timeout=10) as plain:
-        with pytest.raises(ssl.SSLError, match="CERTIFICATE_REQUIRED"), anybody.wrap_socket(plain) as stranger:
-            stranger.recv(1)
+    plain = socket.create_connection(("127.0.0.1", int(found[1])), timeout=10)
+    with pytest.raises(ssl.SSLError, match="CERTIFICATE_REQUIRED"), anybody.wrap_socket(plain) as stranger:
+        stranger.recv(1)
 
 
 def test_an_etcd_has_no_port_for_other_members(server: Callable[[str], Running]) -> None:
