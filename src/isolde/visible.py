@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -37,6 +36,9 @@ def _escape(sign: str) -> str:
 
 def safe_lines(render: Callable[[Paint], Iterable[str]], paint: Paint) -> str:
     """The lines that ``render`` gives, as one text: each stays one line, and nothing has a colour but what it paints."""
+    # Imported here: the program is to start quickly, and most calls of it need none of this.
+    import secrets
+
     token = secrets.token_hex(8)
     painted: dict[str, str] = {}
 

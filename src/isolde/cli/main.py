@@ -7,7 +7,6 @@ import itertools
 import os
 import sys
 import threading
-import traceback
 from collections.abc import Iterable
 from contextlib import suppress
 from enum import IntEnum
@@ -17,7 +16,6 @@ from pathlib import Path
 import click
 
 from isolde.errors import IsoldeError, OutsideError
-from isolde.masking import hide, secrets_of
 from isolde.visible import visible
 
 # Longer than a private server takes to shut down.
@@ -140,6 +138,8 @@ def _complain(error: click.ClickException) -> Exit:
 
 def _mistake(error: BaseException) -> str:
     """What is said of an error that nobody foresaw: enough to find its place, in one line."""
+    import traceback
+
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return f"a mistake of Isolde itself, please report it: {type(error).__name__}{place}: {error}"
@@ -199,6 +199,8 @@ def paint(text: str, colour: str) -> str:
 
 def _hidden(text: str) -> str:
     """Without the passwords that stand on the command line, whoever was so careless as to repeat one."""
+    from isolde.masking import hide, secrets_of
+
     words = sys.argv[1:]
     addresses = [word for word in words if "://" in word]
     addresses += [word for before, word in itertools.pairwise(words) if before == "--connect"]

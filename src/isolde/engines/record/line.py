@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from isolde.engines.record.journal import Journal
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
+class _Open(NamedTuple):
     """An operation without an answer: where it begins in the file, after which comma, and how it can be closed."""
 
     before: int
@@ -46,8 +45,7 @@ class Line:
 
     def intend_if_found(self, operation: bytes) -> Callable[[], None]:
         """An operation that is sent next and may turn out to be none; what is given takes it back."""
-        self._flush()
-        before, comma = self._journal.size(), self._comma
+        before, comma = self._here(), self._comma
         self.intend(operation)
 
         def take_back() -> None:
@@ -62,8 +60,7 @@ class Line:
         If no answer comes, the end of the transaction does: with ``if_applied``, the rest of the operation as it was if the
         transaction took effect after all, or with ``if_not``, what it meant to do, in the operation's place.
         """
-        self._flush()
-        self._open = _Open(self._journal.size(), self._comma, if_applied, if_not)
+        self._open = _Open(self._here(), self._comma, if_applied, if_not)
         self.intend(beginning)
 
     def completed(self, rest: bytes) -> None:
@@ -83,6 +80,10 @@ class Line:
             return
         self._journal.cut(unanswered.before)
         self.completed(unanswered.comma + unanswered.if_not)
+
+    def _here(self) -> int:
+        """Where in the file the next part will begin."""
+        return self._journal.size() + sum(map(len, self._parts))
 
     def _flush(self) -> None:
         self._journal.put(b"".join(self._parts))
