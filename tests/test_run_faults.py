@@ -24,7 +24,7 @@ from isolde.databases import SqlConnection, Table, open_database
 from isolde.databases.contract import Kind
 from isolde.databases.servers import Running
 from isolde.databases.servers.proxy import Proxy
-from isolde.errors import IsoldeError
+from isolde.errors import DatabaseUnavailable, IsoldeError
 from running import as_user, fresh_signals, isolde, ran
 
 Started = Callable[[str], Running]
@@ -63,6 +63,21 @@ def test_a_store_without_a_log_loses_what_was_committed(servers: Servers, out: P
     assert lost
     written = {(op[1], op[2]) for t in _lines(out) for op in t["ops"] if op[0] == "w" and t["status"] == "committed"}
     assert all((entry["key"], entry["value"]) in written for entry in lost)
+
+
+def test_a_verdict_is_told_even_if_nobody_answers_after_the_last_fault(
+    servers: Servers, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers.shared("redis")
+
+    def nobody(*_: Any) -> None:
+        raise DatabaseUnavailable("nobody answers")
+
+    monkeypatch.setattr("isolde.cli.run.final_state", nobody)
+    result = ran(out, "--start", "redis", "--nemesis", "pause", "--time", "2")
+    assert (result.status, result.verdicts) == (4, ["satisfied"])
+    assert result.run["lost"] is None
+    assert "the run ended early: nobody answers" in result.error
 
 
 def _lines(out: Path) -> list[dict[str, Any]]:

@@ -322,7 +322,7 @@ def _run(
         if outcome.interrupted:
             say(f"interrupted; what was recorded is in {history}")
             return Exit.INTERRUPTED
-        lost = aside(lambda: _what_was_lost(job, history)) if faults else ()
+        lost = _what_was_lost(job, history, outcome) if faults else ()
         begun = time.monotonic()
         columns = read(str(history))
         report = _tested(decide(columns, asked, budget=_BUDGET, surveyed=True))
@@ -433,8 +433,19 @@ def _record(
     return outcome, spent, tuple(nemesis.events)
 
 
-def _what_was_lost(job: Job, history: Path) -> tuple[Lost, ...]:
-    """What was committed and cannot be read any more, now that every fault is over."""
+def _what_was_lost(job: Job, history: Path, outcome: Outcome) -> tuple[Lost, ...] | None:
+    """What was committed and cannot be read any more, now that every fault is over.
+
+    A database that does not answer is the run's failure; the verdict on what was recorded is told all the same.
+    """
+    try:
+        return aside(lambda: _compared(job, history))
+    except OutsideError as error:
+        outcome.failure = outcome.failure or error
+        return None
+
+
+def _compared(job: Job, history: Path) -> tuple[Lost, ...]:
     recorded = decode(read(str(history)))
     named = {getattr(op, "key", None) for t in recorded.transactions for op in t.ops}
     keys = sorted(key for key in named if isinstance(key, int))
