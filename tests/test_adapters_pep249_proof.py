@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 import sys
@@ -17,6 +18,7 @@ from isolde.databases.conformance import Subject
 from isolde.databases.pep249 import open_driver
 from isolde.databases.pep249_errors import translated
 from isolde.databases.pep249_level import named_in
+from isolde.databases.servers import Running
 from isolde.errors import Aborted, DatabaseUnavailable, StatementFailed, UsageError
 from isolde.levels import Level
 from running import ran
@@ -330,3 +332,43 @@ def test_a_healthy_run_through_a_driver_is_checked(driver: Callable[..., str], t
     size = ("--transactions", "100", "--sessions", "4")
     result = ran(tmp_path / "out", "--driver", name, "--connect", str(tmp_path / "a.db"), *size)
     assert (result.status, result.verdicts) == (0, ["satisfied"]), result.out + result.error
+
+
+REAL = [
+    ("postgresql", "psycopg", "dbname", "serializable", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE"),
+    ("postgresql", "psycopg", "dbname", "rc", "READ COMMITTED"),
+    ("mariadb", "pymysql", "database", "serializable", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE"),
+    ("mariadb", "pymysql", "database", "rc", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "database", "isolation", "called"), REAL)
+def test_real_servers_are_set_to_the_level_and_say_so(
+    kind: str,
+    name: str,
+    database: str,
+    isolation: str,
+    called: str,
+    server: Callable[[str], Running],
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip(name)
+    place = server(kind).nodes[0].place
+    user, held = ("postgres", "postgres") if kind == "postgresql" else ("root", "test")
+    connect = {"host": "127.0.0.1", "port": place.port, "user": user, "password": place.secret, database: held}
+    size = ("--transactions", "150", "--sessions", "4", "--isolation", isolation)
+    result = ran(tmp_path / "out", "--driver", name, "--connect", json.dumps(connect), *size)
+    assert (result.status, result.verdicts) == (0, ["satisfied"]), result.out + result.error
+    assert result.run["isolation"] == called
+    assert place.secret not in (tmp_path / "out" / "history.jsonl").read_text()
+
+
+@pytest.mark.parametrize(("begin", "status"), [("BEGIN ISOLATION LEVEL REPEATABLE READ", 0), ("BEGIN", 2)])
+def test_statements_of_the_callers_own_are_held_against_what_the_server_says(
+    begin: str, status: int, server: Callable[[str], Running], tmp_path: Path
+) -> None:
+    url = server("postgresql").url
+    size = ("--transactions", "100", "--sessions", "4", "--isolation", "si", "--begin", begin)
+    result = ran(tmp_path / "out", "--driver", "psycopg", "--connect", url, *size)
+    assert result.status == status, result.out + result.error
+    assert status == 0 or "the database says that they run at READ COMMITTED" in result.error
