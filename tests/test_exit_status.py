@@ -101,6 +101,49 @@ def test_an_ordinary_connect_timeout_is_taken(scheme: str, value: str) -> None:
     assert found == 4, error
 
 
+LONG = "a" * 300
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "etcd://127.0.0.1:99999",
+        f"etcd://{LONG}:1",
+        "etcd://a..b:1",
+        "redis://127.0.0.1:99999/0",
+        f"redis://{LONG}:1",
+        "redis://a..b:1",
+        "redis://[::1/0",
+        f"mariadb://{LONG}:1/x",
+        "mariadb://a..b:1/x",
+        "mariadb://u@127.0.0.1:1/x?charset=nonsense",
+        "mariadb://u@127.0.0.1:1/x?unix_socket=/nowhere",
+        "mariadb://u@127.0.0.1:1/x?ssl_ca=/nowhere",
+        "mariadb://\ud800@127.0.0.1:1/x",
+        "mariadb://u@127.0.0.1:1/a\0b",
+        "postgresql://\udcff@127.0.0.1:1/x",
+        "postgresql://[::1/x",
+        "postgresql://127.0.0.1:1/x?sslmode=nonsense",
+        "postgresql://127.0.0.1:1/x?port=abc",
+        f"postgresql://{LONG}:1/x",
+        "sqlite:a\0b",
+        "sqlite:/nowhere/\udcff",
+        f"sqlite:{LONG * 20}",
+        "duckdb:/nowhere/x",
+        "duckdb:a\0b",
+    ],
+)
+@pytest.mark.parametrize("driver", ["MySQLdb", "pymysql"])
+def test_odd_addresses_are_refused_in_one_line(url: str, driver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if driver == "pymysql":
+        if not url.startswith("mariadb"):
+            return
+        monkeypatch.setitem(sys.modules, "MySQLdb", None)
+    found, out, error = isolde("run", url)
+    assert found in (2, 4), error
+    assert (out, len(error.splitlines())) == ("", 1)
+
+
 class Unforeseen(BaseException):
     """As a panic of the core reaches Python: no Exception."""
 

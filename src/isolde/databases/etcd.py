@@ -91,7 +91,8 @@ class _Gateway:
         self._name = f"{endpoint.host}:{endpoint.port}"
         try:
             self._http.connect()
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
+            # The latter of a host whose name no name can be.
             raise ConnectionLost(f"{self._name}: {error}") from None
         self._http.auto_open = 0
         if cluster.user is not None:

@@ -219,8 +219,9 @@ class MariadbDatabase:
             connection = aside(lambda: self._driver.connect(**arguments), arguments["connect_timeout"] + 1)
         except DatabaseUnavailable as error:
             raise ConnectionLost(f"{self._shown}: {error}") from None
-        except (self._driver.Error, OSError) as error:
-            reason = hide(str(error.args[-1]), secrets_of(self._url))
+        except Exception as error:
+            # Of odd options a driver may raise anything.
+            reason = hide(str(error.args[-1]) if error.args else type(error).__name__, secrets_of(self._url))
             raise ConnectionLost(f"{self._shown}: {reason}") from None
         session = MariadbConnection(self._driver, connection, table)
         try:
@@ -264,16 +265,13 @@ def _arguments(address: Address) -> dict[str, Any]:
 
 def _settings(address: Address) -> list[str]:
     """The session's variables: ours, and every other option of the URL."""
-    variables = {"innodb_lock_wait_timeout": str(_LOCK_WAIT_S), **address.options}
     ours = {"connect_timeout", *_DRIVER_OPTIONS, *_SSL_OPTIONS}
+    others = {name: value for name, value in address.options.items() if name not in ours}
+    variables = {"innodb_lock_wait_timeout": str(_LOCK_WAIT_S), **others}
     for name, value in variables.items():
         if not re.fullmatch(r"\w+", name) or not re.fullmatch(r"[\w.,-]*", value):
             raise UsageError(f"'{name}={value}' cannot be a variable of a session; write for example wsrep_sync_wait=1")
-    return [
-        f"SET SESSION {name} = {value if value.isdigit() else repr(value)}"
-        for name, value in variables.items()
-        if name not in ours
-    ]
+    return [f"SET SESSION {name} = {value if value.isdigit() else repr(value)}" for name, value in variables.items()]
 
 
 def _fill(session: MariadbConnection, table: Table) -> None:
