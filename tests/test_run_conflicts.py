@@ -198,8 +198,11 @@ def test_an_aborted_compare_and_set_is_recorded_as_what_it_meant_to_write(tmp_pa
     assert not any(isinstance(op, CompareAndSet) for t in history.transactions for op in t.ops)
 
 
-def test_a_run_in_which_nothing_was_committed_says_nothing_about_a_level(tmp_path: Path) -> None:
+def test_a_run_in_which_nothing_was_committed_says_nothing_about_a_level(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Somebody else holds the write lock for the whole run."""
+    monkeypatch.setattr("isolde.databases.sqlite._LOCK_WAIT_S", 0.1)
     path = tmp_path / "locked.db"
     with sqlite3.connect(path) as other:
         other.execute("PRAGMA journal_mode = WAL")
