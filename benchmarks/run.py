@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import statistics
@@ -90,7 +91,8 @@ def pgbench(server: Running, files: list[str], seconds: int) -> float:
     port = server.nodes[0].place.port
     command = [program, "-h", "127.0.0.1", "-p", str(port), "-U", "postgres", "-n", "-M", "prepared"]
     command += ["-c", str(SESSIONS), "-j", str(SESSIONS), "-T", str(seconds), "--max-tries=7", *files, "postgres"]
-    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    environment = os.environ | {"PGPASSWORD": server.nodes[0].place.secret}
+    out = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
     found = re.search(r"tps = ([\d.]+) \(without", out)
     assert found is not None, out
     return float(found[1])

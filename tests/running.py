@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,16 @@ from isolde.history import History
 
 ISOLDE = (sys.executable, "-m", "isolde")
 """The same as a process of its own."""
+
+
+def fresh_signals() -> None:
+    """For ``preexec_fn``: a child hears every signal, whatever those who started the tests ignore or block.
+
+    A shell starts what runs in the background with Ctrl-C ignored, and children inherit that.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,13 @@ class Ran:
     @property
     def history(self) -> History:
         return decode(read(str(self.directory / "history.jsonl")))
+
+
+def as_user(url: str, user: str, password: str = "") -> str:
+    """The URL of the same server for somebody else."""
+    scheme, _, rest = url.partition("://")
+    account = f"{user}:{password}" if password else user
+    return f"{scheme}://{account}@{rest.rpartition('@')[2]}"
 
 
 def isolde(*arguments: str) -> tuple[int, str, str]:

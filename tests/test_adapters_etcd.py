@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from conftest import Servers
-from isolde.databases import Kind, Table, adapter_named, open_database
+from isolde.databases import adapter_named, open_database
 from isolde.databases.conformance import Subject
 from isolde.databases.etcd import EtcdConnection
 from isolde.databases.servers import Server
@@ -41,7 +41,7 @@ def test_a_revision_that_was_compacted_aborts(subject: Subject) -> None:
 
 def test_a_member_that_is_down_is_passed_over(etcd: Server) -> None:
     adapter = adapter_named("etcd")
-    subject = Subject(adapter, adapter.open(f"etcd://127.0.0.1:1,127.0.0.1:{etcd.place.port}"))
+    subject = Subject(adapter, adapter.open(f"etcd://root:{etcd.place.secret}@127.0.0.1:1,127.0.0.1:{etcd.place.port}"))
     with subject.table() as table:
         for _ in range(4):
             with subject.connection(table) as connection:
@@ -49,22 +49,18 @@ def test_a_member_that_is_down_is_passed_over(etcd: Server) -> None:
 
 
 def test_etcd_with_users_wants_a_password(etcd: Server, subject: Subject) -> None:
-    table = Table("isolde_users", Kind.REGISTERS, 1)
-    subject.database.create(table)
-    connection = subject.database.connect(table)
-    assert isinstance(connection, EtcdConnection)
-    ask = connection._gateway.ask
-    ask("/v3/auth/user/add", {"name": "root", "password": "p@ss"})
-    ask("/v3/auth/user/grant", {"user": "root", "role": "root"})
-    ask("/v3/auth/enable", {})
-    named = Subject(*open_database(f"etcd://root:p%40ss@127.0.0.1:{etcd.place.port}"))
-    with named.connection(table) as allowed:
-        assert named.read(allowed, 0) == [0]
+    with subject.table() as table, subject.connection(table) as root:
+        assert isinstance(root, EtcdConnection)
+        root._gateway.ask("/v3/auth/user/add", {"name": "ann", "password": "p@ss"})
+        root._gateway.ask("/v3/auth/user/grant", {"user": "ann", "role": "root"})
+        named = Subject(*open_database(f"etcd://ann:p%40ss@127.0.0.1:{etcd.place.port}"))
+        with named.connection(table) as allowed:
+            assert named.read(allowed, 0) == [0]
+        _, nobody = open_database(f"etcd://127.0.0.1:{etcd.place.port}")
+        connection = nobody.connect(table)
         connection.begin(subject.strongest)
         with pytest.raises(StatementFailed, match="user name is empty"):
             connection.read(0)
-        assert isinstance(allowed, EtcdConnection)
-        allowed._gateway.ask("/v3/auth/disable", {})
+        connection.close()
     with pytest.raises(DatabaseUnavailable, match="authentication"):
-        open_database(f"etcd://root:wrong@127.0.0.1:{etcd.place.port}")
-    subject.database.drop(table)
+        open_database(f"etcd://ann:wrong@127.0.0.1:{etcd.place.port}")

@@ -28,6 +28,7 @@ def subject(redis: Server) -> Subject:
 @pytest.fixture
 def wire(redis: Server) -> Iterator[Wire]:
     wire = Wire("127.0.0.1", redis.place.port, tls=False)
+    assert wire.ask(("AUTH", redis.place.secret)) == [b"OK"]
     yield wire
     wire.close()
 
@@ -81,7 +82,7 @@ def test_a_password_is_asked_for_and_never_shown(redis: Server, wire: Wire) -> N
     wire.ask(("CONFIG", "SET", "requirepass", "se cret"))
     try:
         with pytest.raises(DatabaseUnavailable, match="NOAUTH"):
-            open_database(redis.url)
+            open_database(f"redis://127.0.0.1:{redis.place.port}")
         for account in ("", "default"):
             _, database = open_database(f"redis://{account}:se%20cret@127.0.0.1:{redis.place.port}/3")
             assert database.version()
@@ -89,7 +90,7 @@ def test_a_password_is_asked_for_and_never_shown(redis: Server, wire: Wire) -> N
             open_database(f"redis://default:other@127.0.0.1:{redis.place.port}")
         assert "other" not in str(caught.value)
     finally:
-        wire.ask(("CONFIG", "SET", "requirepass", ""))
+        wire.ask(("CONFIG", "SET", "requirepass", redis.place.secret))
 
 
 def test_answers_of_the_protocol_are_read_whole(wire: Wire) -> None:

@@ -18,6 +18,7 @@ import pytest
 from isolde._core import Columns
 from isolde.formats import decode, read
 from isolde.levels import ANOMALIES, LEVELS
+from running import fresh_signals
 
 PROGRAM = [sys.executable, "-m", "isolde"]
 ENVIRONMENT = {**os.environ, "PYTHONUTF8": "1"}
@@ -169,7 +170,12 @@ def test_a_full_disk_behind_standard_output_is_told_in_one_line(arguments: list[
 )
 def test_a_reader_that_goes_away_is_no_error(arguments: list[str], files: Path) -> None:
     with subprocess.Popen(
-        [*PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=files, env=ENVIRONMENT
+        [*PROGRAM, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=files,
+        env=ENVIRONMENT,
+        preexec_fn=fresh_signals,
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -209,6 +215,7 @@ def test_an_interrupt_ends_the_program_quietly(what: str, large: Path, tmp_path:
         stderr=subprocess.PIPE,
         cwd=tmp_path,
         env=ENVIRONMENT,
+        preexec_fn=fresh_signals,
     ) as process:
         time.sleep(1.0)
         assert process.poll() is None, "it was over too soon to be interrupted"

@@ -20,7 +20,7 @@ from isolde.formats import decode, merged, read
 from isolde.history import Append, CompareAndSet, History, Status, Write
 from isolde.workloads import WORKLOADS, Settings, workload_named
 from isolde.workloads.applications import APPLICATIONS
-from running import ISOLDE
+from running import ISOLDE, fresh_signals
 
 
 def isolde(*arguments: str, cwd: Path, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -169,7 +169,11 @@ def test_a_line_that_breaks_off_is_a_transaction_of_unknown_outcome(
 
 def test_ctrl_c_ends_a_run_in_good_order(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [*ISOLDE, "run", "--time", "60", "-o", "out"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        [*ISOLDE, "run", "--time", "60", "-o", "out"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=fresh_signals,
     )
     _wait_for_bytes(tmp_path / "out" / "sessions", 1_000)
     process.send_signal(signal.SIGINT)
@@ -183,7 +187,7 @@ def test_ctrl_c_ends_a_run_in_good_order(tmp_path: Path) -> None:
 def test_ctrl_c_waits_for_the_transaction_in_flight(tmp_path: Path) -> None:
     """A session that was taken for ended would write on, into whatever file got the number of its own."""
     command = [*ISOLDE, "run", "sqlite:d.db", "--sessions", "1", "--time", "60", "-o", "out", "--keep"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=fresh_signals)
     _wait_for_bytes(tmp_path / "out" / "sessions", 1_000)
     with closing(sqlite3.connect(tmp_path / "d.db", timeout=30)) as other:
         other.execute("BEGIN EXCLUSIVE")

@@ -22,7 +22,7 @@ from isolde.history import Sql, Status
 from isolde.semantics.concrete import Store
 from isolde.tx.dialects import Dialect
 from isolde.tx.sql import schema, statement
-from running import ISOLDE, Ran, ran
+from running import ISOLDE, Ran, fresh_signals, ran
 from running import isolde as program
 
 # Few rows, so that transactions meet; enough time for a loaded machine. A run ends with the first broken invariant.
@@ -181,6 +181,7 @@ def test_ctrl_c_while_the_rows_are_made_leaves_no_table(tmp_path: Path, seconds:
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=fresh_signals,
     )
     while not (database.exists() and database.stat().st_size) and process.poll() is None:
         time.sleep(0.01)

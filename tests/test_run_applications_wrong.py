@@ -338,7 +338,7 @@ def test_a_table_that_somebody_locks_does_not_keep_the_run_for_ever(
 ) -> None:
     from isolde.engines.record.application import install
 
-    monkeypatch.setattr(install, "_PATIENCE_TO_DROP_S", 0.5)
+    monkeypatch.setattr(install, "STATEMENT_S", 0.5)
     url = server("postgresql").url
     held: list[closing[SqlConnection]] = []
 

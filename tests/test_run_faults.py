@@ -24,8 +24,8 @@ from isolde.databases import SqlConnection, Table, open_database
 from isolde.databases.contract import Kind
 from isolde.databases.servers import Running
 from isolde.databases.servers.proxy import Proxy
-from isolde.errors import IsoldeError
-from running import isolde, ran
+from isolde.errors import DatabaseUnavailable, IsoldeError
+from running import as_user, fresh_signals, isolde, ran
 
 Started = Callable[[str], Running]
 
@@ -63,6 +63,21 @@ def test_a_store_without_a_log_loses_what_was_committed(servers: Servers, out: P
     assert lost
     written = {(op[1], op[2]) for t in _lines(out) for op in t["ops"] if op[0] == "w" and t["status"] == "committed"}
     assert all((entry["key"], entry["value"]) in written for entry in lost)
+
+
+def test_a_verdict_is_told_even_if_nobody_answers_after_the_last_fault(
+    servers: Servers, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers.shared("redis")
+
+    def nobody(*_: Any) -> None:
+        raise DatabaseUnavailable("nobody answers")
+
+    monkeypatch.setattr("isolde.cli.run.final_state", nobody)
+    result = ran(out, "--start", "redis", "--nemesis", "pause", "--time", "2")
+    assert (result.status, result.verdicts) == (4, ["satisfied"])
+    assert result.run["lost"] is None
+    assert "the run ended early: nobody answers" in result.error
 
 
 def _lines(out: Path) -> list[dict[str, Any]]:
@@ -114,8 +129,13 @@ def test_a_session_that_waits_for_ever_is_freed(server: Started, out: Path) -> N
 
 def test_who_may_not_make_a_table_is_told_so(server: Started, tmp_path: Path) -> None:
     url = server("postgresql").url
-    _execute(url, "DROP ROLE IF EXISTS guest", "CREATE ROLE guest LOGIN", "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
-    status, _, error = isolde("run", url.replace("postgres@", "guest@"), "-o", str(tmp_path / "a"))
+    _execute(
+        url,
+        "DROP ROLE IF EXISTS guest",
+        "CREATE ROLE guest LOGIN PASSWORD 'known'",
+        "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
+    )
+    status, _, error = isolde("run", as_user(url, "guest", "known"), "-o", str(tmp_path / "a"))
     assert (status, len(error.splitlines())) == (4, 1)
     assert "permission denied" in error
     assert not (tmp_path / "a").exists()
@@ -126,7 +146,7 @@ def test_who_may_not_make_a_table_is_told_so(server: Started, tmp_path: Path) ->
         "CREATE USER IF NOT EXISTS guest@'127.0.0.1'",
         "GRANT SELECT ON closed.* TO guest@'127.0.0.1'",
     )
-    closed = url.replace("root@", "guest@").replace("/test", "/closed")
+    closed = as_user(url, "guest").replace("/test", "/closed")
     status, _, error = isolde("run", closed, "-o", str(tmp_path / "b"))
     assert (status, len(error.splitlines())) == (4, 1)
     assert "denied" in error
@@ -134,7 +154,7 @@ def test_who_may_not_make_a_table_is_told_so(server: Started, tmp_path: Path) ->
 
 def test_a_level_that_the_database_refuses_is_told(out: Path) -> None:
     driver = ("--driver", "sqlite3", "--connect", '{"database": "file:x?mode=memory&cache=shared", "uri": true}')
-    result = ran(out, *driver, "--begin", "BEGIN ISOLATION LEVEL SNAPSHOT")
+    result = ran(out, *driver, "--isolation", "si", "--begin", "BEGIN ISOLATION LEVEL SNAPSHOT")
     assert result.status == 4
     assert len(result.error.splitlines()) == 1
     assert "BEGIN ISOLATION LEVEL SNAPSHOT" in result.error
@@ -183,7 +203,12 @@ def test_nothing_stays_behind_when_a_run_is_interrupted(
     if not more:
         command += ["--time", "60"]
     process = subprocess.Popen(
-        command, cwd=place, env=os.environ | {"TMPDIR": str(place)}, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=place,
+        env=os.environ | {"TMPDIR": str(place)},
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=fresh_signals,
     )
     deadline = time.monotonic() + 30
     while not list(place.glob("isolde-*")) and time.monotonic() < deadline:

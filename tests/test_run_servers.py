@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from isolde.databases import open_database
+from isolde.databases import offer_named, open_database
 from isolde.databases.conformance import Subject
 from isolde.databases.servers import Running
 from isolde.databases.stepper import End, Stepper
@@ -166,6 +166,35 @@ def test_duckdb_loses_an_update_to_a_concurrent_delete() -> None:
             left = subject.read(connection, 0)
     database.close()
     assert (ends, left) == ([End.COMMITTED, End.COMMITTED], [None])
+
+
+def test_postgresql_finds_no_conflict_with_a_key_that_was_inserted_and_deleted_meanwhile(server: Started) -> None:
+    """By keys that is no snapshot isolation: A inserts what B and C wrote after A's snapshot, and does not hear of it."""
+    subject = Subject(*open_database(server("postgresql").url))
+    offer = offer_named(subject.database, "repeatable-read")
+    with subject.table() as table:
+        stepper = Stepper(lambda: subject.database.connect(table), offer)
+        stepper.do("D", lambda c: c.delete(0))
+        stepper.commit("D")
+        seen = [stepper.do("A", lambda c, key=key: c.read(key)).result for key in (0, 1)]  # type: ignore[misc]
+        stepper.do("B", lambda c: c.insert(0, 7))
+        stepper.do("B", lambda c: c.write(1, 70))
+        stepper.commit("B")
+        stepper.do("C", lambda c: c.delete(0))
+        stepper.commit("C")
+        stepper.do("A", lambda c: c.insert(0, 9))
+        stepper.commit("A")
+        ends = {stepper.sessions[name].end for name in "ABC"}
+        stepper.close()
+    assert (seen, ends) == ([b"null", b"0"], {End.COMMITTED})
+    a, b, c = (
+        Transaction(0, "a", (Read(0, None), Read(1, 0), Write(0, 9))),
+        Transaction(1, "b", (Read(0, None), Write(0, 7), Write(1, 70))),
+        Transaction(2, "c", (Read(0, 7), Write(0, None))),
+    )
+    history = History((a, b, c), initial={0: None, 1: 0})
+    assert _anomalies(history, Level.SNAPSHOT_ISOLATION)
+    assert not _anomalies(history, Level.PREFIX)
 
 
 def test_galera_loses_updates_at_repeatable_read_and_gives_no_more_than_snapshots_at_serializable(

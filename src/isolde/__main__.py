@@ -1,5 +1,5 @@
 """``python -m isolde``, where the program is not on the path."""
 
-from isolde.cli import main
+from isolde.cli import program
 
-main()
+program()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
 from collections import Counter
@@ -12,15 +11,17 @@ from pathlib import Path
 
 import click
 
-from isolde.cli.main import Exit, paint
+from isolde.cli.main import Exit, paint, say
 from isolde.cli.progress import ProgressLine
 from isolde.cli.target import Target
 from isolde.databases import Offer, offer_named
+from isolde.databases.waiting import ASIDE_S, aside
 from isolde.engines.record import Outcome, Run, Watcher, finish, refuse_place
 from isolde.engines.record.application import Broken, Installation, application_job
 from isolde.errors import InputError, IsoldeError, OutsideError, UsageError
 from isolde.report.application import ApplicationFacts, application_document, render_application
 from isolde.tx.render import render_schema
+from isolde.visible import dumped
 from isolde.workloads.application import Application, Scale
 from isolde.workloads.applications.mistakes import refuse_arguments
 
@@ -96,9 +97,9 @@ def run_application(
         quiet=lambda _: until_violation and bool(found),
         free=installation.free,
     )
-    loaded = installation.create(seed)
+    loaded = _installed(installation, seed)
     try:
-        _refuse_rows(installation)
+        aside(lambda: _refuse_rows(installation), free=installation.free)
         outcome = Run(replace(job, loaded=loaded), watcher).wait()
         line.clear()
         history = _finished(directory, outcome)
@@ -106,10 +107,9 @@ def run_application(
             _look_at_the_end(look, outcome)
     except BaseException:
         line.clear()
-        if not keep and (left := _drop(installation)):
-            click.echo(f"isolde: {left.removeprefix('; ')}", err=True)
+        if not keep and target.server is None and (left := _drop(installation)):
+            say(left.removeprefix("; "))
         raise
-    left = "" if keep else _drop(installation)
     facts = ApplicationFacts(
         database.version(),
         application,
@@ -126,21 +126,34 @@ def run_application(
     )
     # What was seen of the invariants is nowhere else, so it is told however the run ended.
     if as_json:
-        click.echo(json.dumps(application_document(facts), ensure_ascii=False))
+        click.echo(dumped(application_document(facts)))
     else:
         click.echo(render_application(facts, paint))
+    # Told before the clean-up: that may have to wait for somebody's lock.
+    left = "" if keep or target.server is not None else _drop(installation)
     if outcome.interrupted:
-        click.echo(f"isolde: interrupted; what was recorded is in {history}{left}", err=True)
+        say(f"interrupted; what was recorded is in {history}{left}")
         return Exit.INTERRUPTED
     if outcome.failure is not None:
         # A mistake of the application is the user's; a full disk is no more his than a server that is gone.
         kind = UsageError if isinstance(outcome.failure, UsageError) else OutsideError
         raise kind(f"the run ended early: {outcome.failure}{left}")
     if left:
-        click.echo(f"isolde: {left.removeprefix('; ')}", err=True)
+        say(left.removeprefix("; "))
     if found:
         return Exit.VIOLATED
     return Exit.HOLDS if facts.tested else Exit.UNDECIDED
+
+
+def _installed(installation: Installation, seed: int) -> bytes:
+    """Makes the tables; what fails there removes what it made, unless somebody loses patience with that too."""
+    try:
+        return aside(lambda: installation.create(seed), free=installation.free)
+    except KeyboardInterrupt:
+        left = _drop(installation)
+        if left:
+            say(left.removeprefix("; "))
+        raise
 
 
 def _refuse_rows(installation: Installation) -> None:
@@ -163,7 +176,7 @@ def _finished(directory: Path, outcome: Outcome) -> Path:
 
 def _look_at_the_end(look: Callable[[int], None], outcome: Outcome) -> None:
     try:
-        look(outcome.tally.planned)
+        aside(lambda: look(outcome.tally.planned))
     except IsoldeError as error:
         outcome.failure = error
     except KeyboardInterrupt:
@@ -172,12 +185,13 @@ def _look_at_the_end(look: Callable[[int], None], outcome: Outcome) -> None:
 
 def _drop(installation: Installation) -> str:
     """Removes the tables; what is given says so if they are still there."""
+    how = f"drop them with: {installation.removal()}"
     try:
-        installation.drop()
+        aside(installation.drop, ASIDE_S)
     except IsoldeError as error:
-        return f"; the tables {installation.prefix}… could not be dropped: {error}"
+        return f"; the tables {installation.prefix}… could not be dropped: {error}; {how}"
     except KeyboardInterrupt:
-        return f"; tables {installation.prefix}… may be left, since Ctrl-C came while they were dropped"
+        return f"; tables {installation.prefix}… may be left, since Ctrl-C came while they were dropped; {how}"
     return ""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,12 +9,14 @@ import click
 
 from isolde.errors import UsageError
 from isolde.levels import ANOMALIES, IMPLICATIONS, LEVELS
+from isolde.visible import dumped, visible
 
 if TYPE_CHECKING:
     from isolde.workloads.application import Application, Scale
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> str:
+    rows = [tuple(visible(cell) for cell in row) for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
@@ -41,7 +42,7 @@ def levels(as_json: bool) -> int:
             }
             for entry in LEVELS
         ]
-        click.echo(json.dumps({"levels": rows}, ensure_ascii=False))
+        click.echo(dumped({"levels": rows}))
         return 0
     head = ("LEVEL", "SHORT", "MEANING", "IMPLIES", "DECIDED", "SOURCE")
     body = [
@@ -65,7 +66,7 @@ def anomalies(as_json: bool) -> int:
         content = [
             dict(zip(names, (name, level or None, text, source), strict=True)) for name, level, text, source in rows
         ]
-        click.echo(json.dumps({"anomalies": content}, ensure_ascii=False))
+        click.echo(dumped({"anomalies": content}))
         return 0
     click.echo(_table([("ANOMALY", "RULED OUT FROM", "DESCRIPTION", "SOURCE"), *rows]))
     return 0
@@ -87,7 +88,7 @@ def workloads(application: str | None, as_json: bool) -> int:
             raise UsageError(f"{application} has keys and no tables; 'isolde workloads' says all there is to say of it")
         found = application_named(application)
         content = _application_content(found)
-        click.echo(json.dumps(content, ensure_ascii=False) if as_json else _application_text(found))
+        click.echo(dumped(content) if as_json else _application_text(found))
         return 0
     if as_json:
         rows = [
@@ -104,7 +105,7 @@ def workloads(application: str | None, as_json: bool) -> int:
         applications = [
             {"name": entry.name, "meaning": entry.meaning, "source": entry.source} for entry in APPLICATIONS.values()
         ]
-        click.echo(json.dumps({"workloads": rows, "applications": applications}, ensure_ascii=False))
+        click.echo(dumped({"workloads": rows, "applications": applications}))
         return 0
     body = [(entry.name, entry.kind.value, entry.meaning, entry.source) for entry in WORKLOADS]
     body += [(entry.name, "tables", entry.meaning, entry.source) for entry in APPLICATIONS.values()]
@@ -135,7 +136,11 @@ def _application_text(application: Application) -> str:
         ("must hold" if not place else "", f"{one.name}: {one.meaning}")
         for place, one in enumerate(application.invariants)
     ]
-    return f"{application.name}: {application.meaning}\n" + _table([(f"  {name}", text) for name, text in rows])
+    return (
+        visible(f"{application.name}: {application.meaning}")
+        + "\n"
+        + _table([(f"  {name}", text) for name, text in rows])
+    )
 
 
 @click.command()
@@ -165,10 +170,10 @@ def databases(as_json: bool) -> int:
             }
             for adapter in adapters()
         ]
-        click.echo(json.dumps({"databases": rows}, ensure_ascii=False))
+        click.echo(dumped({"databases": rows}))
         return 0
     for number, adapter in enumerate(adapters()):
-        click.echo(("\n" if number else "") + f"{adapter.name}: {adapter.example}")
+        click.echo(("\n" if number else "") + visible(f"{adapter.name}: {adapter.example}"))
         offers = [
             (f"  {offer.name}", offer.called, f"claims {offer.claims.value}", offer.note) for offer in adapter.offers
         ]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import click
 
 from isolde._core import BUDGET, Columns, FailedCas
-from isolde.cli.main import Exit, paint, tell
+from isolde.cli.main import Exit, paint, say, tell
 from isolde.cli.reading import reading_of, reading_options
 from isolde.cli.shown import named_transactions
 from isolde.engines.check import check as decide
@@ -20,6 +18,7 @@ from isolde.findings import Report, Verdict
 from isolde.formats import NAMES, encode, read, write
 from isolde.levels import LEVELS, Level, level_named
 from isolde.report import document, render_report
+from isolde.visible import dumped
 
 _SERIOUS = (Exit.USAGE, Exit.OUTSIDE, Exit.VIOLATED, Exit.UNDECIDED, Exit.HOLDS)
 _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdict.UNDECIDED: Exit.UNDECIDED}
@@ -116,7 +115,7 @@ def check(
             continue
         if as_json:
             named = {"file": path} if len(histories) > 1 else {}
-            click.echo(_dump(named | document(report)))
+            click.echo(dumped(named | document(report)))
         else:
             click.echo(
                 ("\n" if number else "") + render_report(path, report, named_transactions(columns, report), paint)
@@ -133,14 +132,10 @@ def _decided(report: Report, by_name: set[Level]) -> Report:
     return replace(report, findings=tuple(kept) or report.findings)
 
 
-def _dump(content: dict[str, Any]) -> str:
-    return json.dumps(content, ensure_ascii=False)
-
-
 def _complain(path: str, error: IsoldeError, *, as_json: bool) -> None:
     if as_json:
-        click.echo(_dump({"file": path, "error": str(error)}))
-    click.echo(f"isolde: {error}", err=True)
+        click.echo(dumped({"file": path, "error": str(error)}))
+    say(str(error))
 
 
 def _write_witness(columns: Columns, report: Report, path: str, *, session_order: bool, judge_aborted: bool) -> None:
@@ -155,6 +150,6 @@ def _write_witness(columns: Columns, report: Report, path: str, *, session_order
             )
             tell(path, write(encode(history), path))
             count = len(history.transactions)
-            click.echo(f"isolde: wrote {count} transactions of the {finding.anomalies[0].name} to {path}", err=True)
+            say(f"wrote {count} transactions of the {finding.anomalies[0].name} to {path}")
             return
-    click.echo("isolde: no violation was found, so no witness was written", err=True)
+    say("no violation was found, so no witness was written")

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import importlib
-import io
+import itertools
 import os
 import sys
+import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from enum import IntEnum
+from io import TextIOWrapper
+from pathlib import Path
 
 import click
 
 from isolde.errors import IsoldeError, OutsideError
+from isolde.visible import visible
+
+# Longer than a private server takes to shut down.
+_LEAVE_S = 30.0
 
 
 class Exit(IntEnum):
@@ -22,6 +30,7 @@ class Exit(IntEnum):
     USAGE = 2
     UNDECIDED = 3
     OUTSIDE = 4
+    MISTAKE = 70
     INTERRUPTED = 130
     CLOSED_PIPE = 141
 
@@ -71,55 +80,134 @@ def cli() -> None:
     """Find out what a database's isolation level really gives, and what an application really needs.
 
     Exit status: 0 it holds, 1 a violation was found, 2 wrong usage or unreadable input, 3 undecided, 4 an outside part
-    failed.
+    failed, 70 a mistake of Isolde's own.
     """
+
+
+def program() -> None:
+    """The program as a process of its own: when it is over it ends, whatever a driver still waits for."""
+    try:
+        main()
+    except SystemExit as ended:
+        last = threading.Timer(_LEAVE_S, os._exit, (ended.code,))
+        last.daemon = True
+        last.start()
+        raise
 
 
 def main() -> None:
     """Runs the program and leaves with its status."""
-    for stream in (sys.stdout, sys.stderr):
-        # The name of a file need not be text.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    _repair_streams()
     try:
         status = cli.main(standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
-        error.show()
-        status = Exit.USAGE
-    except click.Abort:
-        status = _say("interrupted", Exit.INTERRUPTED)
-    except KeyboardInterrupt:
-        status = _say("interrupted", Exit.INTERRUPTED)
+        status = _complain(error)
+    except (click.Abort, KeyboardInterrupt):
+        status = _ended("interrupted", Exit.INTERRUPTED)
     except (BrokenPipeError, SystemExit):
         # The reader of our output went away (as `head` does), and nobody is left to tell. click ends the program
         # itself when it notices first, and only then, since it is not run standalone.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = Exit.CLOSED_PIPE
     except OutsideError as error:
-        status = _say(str(error), Exit.OUTSIDE)
+        status = _ended(str(error), Exit.OUTSIDE)
     except IsoldeError as error:
-        status = _say(str(error), Exit.USAGE)
+        status = _ended(str(error), Exit.USAGE)
     except OSError as error:
-        status = _say(f"{error.filename or 'output'}: {error.strerror or error}", Exit.USAGE)
+        status = _ended(f"{error.filename or 'output'}: {error.strerror or error}", Exit.USAGE)
     except RecursionError:
-        status = _say("the input is nested too deeply", Exit.USAGE)
+        status = _ended("the input is nested too deeply", Exit.USAGE)
     except MemoryError:
-        status = _say("out of memory", Exit.UNDECIDED)
+        status = _ended("out of memory", Exit.UNDECIDED)
+    except BaseException as error:
+        # Whatever it is, it is no violation: that has a status of its own, and nothing else may have it.
+        status = _ended(_mistake(error), Exit.MISTAKE)
+    _leave_streams()
     sys.exit(status if isinstance(status, int) else Exit.HOLDS)
+
+
+def _complain(error: click.ClickException) -> Exit:
+    context = getattr(error, "ctx", None)
+    with suppress(OSError, ValueError):
+        if isinstance(context, click.Context):
+            click.echo(context.get_usage(), err=True)
+            click.echo(f"Try '{context.command_path} --help' for help.\n", err=True)
+        click.echo(f"Error: {visible(_hidden(error.format_message()))}", err=True)
+    return Exit.USAGE
+
+
+def _mistake(error: BaseException) -> str:
+    """What is said of an error that nobody foresaw: enough to find its place, in one line."""
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"a mistake of Isolde itself, please report it: {type(error).__name__}{place}: {error}"
+
+
+def _repair_streams() -> None:
+    """Gives the program the three streams that it expects.
+
+    One that was closed would give its number to the next file that is opened, a recording say, and what is printed would go
+    there. What a stream's encoding has no sign for is written as an escape.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free is this one.
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stdin is None:
+        sys.stdin = open(0)  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = open(1, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _leave_streams() -> None:
+    """What could not be printed is not tried again while Python ends, which would change the status."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def say(text: str) -> None:
+    """One line on standard error, which may be gone: then there is nobody to tell."""
+    with suppress(OSError, ValueError):
+        click.echo(f"isolde: {visible(_hidden(text))}", err=True)
 
 
 def tell(path: str, notes: Iterable[str]) -> None:
     """Says on standard error what an output does not carry."""
     for note in notes:
-        click.echo(f"isolde: {path}: {note}", err=True)
+        say(f"{path}: {note}")
 
 
 def paint(text: str, colour: str) -> str:
-    """The text in a colour, on a terminal."""
-    return click.style(text, fg=colour, bold=True) if sys.stdout.isatty() else text
+    """The text in a colour, on a terminal whose user did not ask for none (https://no-color.org)."""
+    if os.environ.get("NO_COLOR") or not sys.stdout.isatty():
+        return text
+    return click.style(text, fg=colour, bold=True)
 
 
-def _say(text: str, status: Exit) -> Exit:
-    click.echo(f"isolde: {text}", err=True)
+def _hidden(text: str) -> str:
+    """Without the passwords that stand on the command line, whoever was so careless as to repeat one."""
+    from isolde.masking import hide, secrets_of
+
+    words = sys.argv[1:]
+    addresses = [word for word in words if "://" in word]
+    addresses += [word for before, word in itertools.pairwise(words) if before == "--connect"]
+    addresses += [word.partition("=")[2] for word in words if word.startswith("--connect=")]
+    return hide(text, (secret for address in addresses for secret in secrets_of(address)))
+
+
+def _ended(text: str, status: Exit) -> Exit:
+    say(text)
     return status

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import signal
 import threading
@@ -18,13 +17,14 @@ import click
 
 from isolde._core import Columns
 from isolde.cli.application import run_application
-from isolde.cli.main import Exit, paint
+from isolde.cli.main import Exit, paint, say
 from isolde.cli.matrix import matrix
 from isolde.cli.progress import ProgressLine
 from isolde.cli.shown import named_transactions
 from isolde.cli.target import Target, Wanted, opened
 from isolde.databases import Adapter, Database, Feature, Offer, Table, offer_named
 from isolde.databases.servers import KINDS
+from isolde.databases.waiting import ASIDE_S, aside
 from isolde.engines.check import check as decide
 from isolde.engines.record import (
     Event,
@@ -42,11 +42,12 @@ from isolde.engines.record import (
     lost_writes,
 )
 from isolde.errors import IsoldeError, OutsideError, UsageError
-from isolde.findings import Verdict
+from isolde.findings import Report, Verdict
 from isolde.formats import decode, merged, read
 from isolde.levels import Level, level_named
 from isolde.report import document, render_report
 from isolde.report.run import RunFacts, render_run, run_document
+from isolde.visible import dumped
 from isolde.workloads import DISTRIBUTIONS, Settings, Workload, workload_named
 from isolde.workloads.applications import APPLICATIONS, application_named, is_application
 
@@ -71,6 +72,7 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
 )
 @click.option("--begin", multiple=True, metavar="SQL", help="With --driver: what begins a transaction.")
 @click.option("--setup", multiple=True, metavar="SQL", help="With --driver: what is run on every new connection.")
+@click.option("--only-level", is_flag=True, help="With --driver: the database has one level, the one that is meant.")
 @click.option(
     "--isolation", metavar="NAME", help="The level to run at, as the database calls it. [default: its strongest]"
 )
@@ -145,6 +147,7 @@ def run(
     connect: str | None,
     begin: tuple[str, ...],
     setup: tuple[str, ...],
+    only_level: bool,
     isolation: str | None,
     nemesis: str,
     as_json: bool,
@@ -168,7 +171,8 @@ def run(
         _refuse_beside_matrix(options | {"nemesis": nemesis, "isolation": None if driver else isolation})
     with ExitStack() as stack:
         stack.enter_context(_ended_like_ctrl_c())
-        target = opened(Wanted(url, kind, driver, connect, begin, setup, isolation, faults, setting), stack)
+        wanted = Wanted(url, kind, driver, connect, begin, setup, isolation, faults, setting, only_level)
+        target = opened(wanted, stack)
         return _run(target, faults, as_json, **options)
 
 
@@ -182,7 +186,9 @@ def _ended_like_ctrl_c() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    # What whoever started us had ignored (nohup) stays ignored.
+    heard = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in heard}
     try:
         yield
     finally:
@@ -285,7 +291,7 @@ def _run(
         )
     row = workload_named(workload)
     _refuse_what_it_cannot(adapter, row, deletes)
-    offer = offer_named(database, target.isolation) if target.isolation else database.offers()[-1]
+    offer = (offer_named(database, target.isolation) if target.isolation else database.offers()[-1]).of(row.kind)
     asked = list(dict.fromkeys(level_named(name) for name in levels)) or [offer.claims]
     settings = Settings(row, keys, operations, distribution, blind_writes, deletes, seed)
     settings.plans(0)
@@ -308,46 +314,91 @@ def _run(
         timeout_s=timeout,
         patience_s=_PATIENCE_WITH_FAULTS_S if faults else _PATIENCE_S,
     )
-    database.create(table)
+    private = _PrivateTable(target, table, keep=keep or target.server is not None)
     try:
+        private.create()
         outcome, checked, events = _record(job, asked, until_violation, target, faults)
         history = finish(directory)
-        lost = _what_was_lost(job, history) if faults and not outcome.interrupted else ()
+        if outcome.interrupted:
+            say(f"interrupted; what was recorded is in {history}")
+            return Exit.INTERRUPTED
+        lost = _what_was_lost(job, history, outcome) if faults else ()
+        begun = time.monotonic()
+        columns = read(str(history))
+        report = _tested(decide(columns, asked, budget=_BUDGET, surveyed=True))
+        facts = RunFacts(
+            database=database.version(),
+            offer=offer,
+            settings=settings,
+            sessions=sessions,
+            outcome=outcome,
+            check_seconds=checked + time.monotonic() - begun,
+            history=history,
+            levels=tuple(asked),
+            table=table.name if keep else None,
+            faults=events,
+            lost=lost,
+        )
+        # Told before the clean-up: that may have to wait for somebody's lock.
+        if as_json:
+            click.echo(dumped(run_document(facts) | document(report)))
+        else:
+            click.echo(render_run(facts))
+            click.echo(render_report(str(history), report, named_transactions(columns, report), paint))
+        if outcome.failure is not None:
+            raise OutsideError(f"the run ended early: {outcome.failure}{private.done()}")
     finally:
-        left = "" if keep else _drop(database, table)
-    if outcome.interrupted:
-        click.echo(f"isolde: interrupted; what was recorded is in {history}{left}", err=True)
-        return Exit.INTERRUPTED
-    begun = time.monotonic()
-    columns = read(str(history))
-    report = decide(columns, asked, budget=_BUDGET, surveyed=True)
-    facts = RunFacts(
-        database=database.version(),
-        offer=offer,
-        settings=settings,
-        sessions=sessions,
-        outcome=outcome,
-        check_seconds=checked + time.monotonic() - begun,
-        history=history,
-        levels=tuple(asked),
-        table=table.name if keep else None,
-        faults=events,
-        lost=lost,
-    )
-    if as_json:
-        click.echo(json.dumps(run_document(facts) | document(report), ensure_ascii=False))
-    else:
-        click.echo(render_run(facts))
-        click.echo(render_report(str(history), report, named_transactions(columns, report), paint))
-    if outcome.failure is not None:
-        raise OutsideError(f"the run ended early: {outcome.failure}{left}")
-    if left:
-        click.echo(f"isolde: {left.removeprefix('; ')}", err=True)
+        left = private.done()
+        if left:
+            say(left.removeprefix("; "))
     if lost:
         return Exit.VIOLATED
     verdicts = {finding.verdict for finding in report.findings}
     serious = (Verdict.VIOLATED, Verdict.UNDECIDED, Verdict.SATISFIED)
     return _STATUS[next(verdict for verdict in serious if verdict in verdicts)]
+
+
+def _tested(report: Report) -> Report:
+    """A history in which nothing was committed breaks no level, and says nothing about any either."""
+    if report.size.committed:
+        return report
+    findings = [
+        replace(finding, verdict=Verdict.UNDECIDED, reason="no transaction was committed, so that nothing was tested")
+        if finding.verdict is Verdict.SATISFIED
+        else finding
+        for finding in report.findings
+    ]
+    return replace(report, findings=tuple(findings), frontier=None)
+
+
+class _PrivateTable:
+    """The private table: made, and removed once, unless it is to be kept."""
+
+    def __init__(self, target: Target, table: Table, *, keep: bool) -> None:
+        self._target, self._table, self._over = target, table, keep
+
+    def create(self) -> None:
+        """Makes the table; what the database refused to make is not removed either."""
+        try:
+            aside(lambda: self._target.database.create(self._table))
+        except IsoldeError:
+            self._over = True
+            raise
+
+    def done(self) -> str:
+        """What is left, and how to remove it; nothing if nothing is, or if it was told before."""
+        if self._over:
+            return ""
+        self._over = True
+        name = self._table.name
+        command = self._target.adapter.removal.format(table=name)
+        try:
+            aside(lambda: self._target.database.drop(self._table), ASIDE_S)
+        except IsoldeError as error:
+            return f"; the table {name} could not be dropped: {error}; drop it with: {command}"
+        except KeyboardInterrupt:
+            return f"; the table {name} may be left, since Ctrl-C came while it was dropped; drop it with: {command}"
+        return ""
 
 
 def _record(
@@ -382,8 +433,19 @@ def _record(
     return outcome, spent, tuple(nemesis.events)
 
 
-def _what_was_lost(job: Job, history: Path) -> tuple[Lost, ...]:
-    """What was committed and cannot be read any more, now that every fault is over."""
+def _what_was_lost(job: Job, history: Path, outcome: Outcome) -> tuple[Lost, ...] | None:
+    """What was committed and cannot be read any more, now that every fault is over.
+
+    A database that does not answer is the run's failure; the verdict on what was recorded is told all the same.
+    """
+    try:
+        return aside(lambda: _compared(job, history))
+    except OutsideError as error:
+        outcome.failure = outcome.failure or error
+        return None
+
+
+def _compared(job: Job, history: Path) -> tuple[Lost, ...]:
     recorded = decode(read(str(history)))
     named = {getattr(op, "key", None) for t in recorded.transactions for op in t.ops}
     keys = sorted(key for key in named if isinstance(key, int))
@@ -417,12 +479,3 @@ def _meta(database: Database, url: str, offer: Offer, settings: Settings, sessio
         "deletes": settings.deletes,
         "seed": settings.seed,
     }
-
-
-def _drop(database: Database, table: Table) -> str:
-    """Removes the table; a database that is gone keeps it, and what is given says so."""
-    try:
-        database.drop(table)
-    except IsoldeError as error:
-        return f"; the table {table.name} could not be dropped: {error}"
-    return ""

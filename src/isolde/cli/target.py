@@ -6,12 +6,14 @@ import shlex
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from isolde.databases import Adapter, Database, open_database, open_driver, without_password
+from isolde.databases import Adapter, Database, open_database, open_driver
 from isolde.databases.servers import Running, start
 from isolde.databases.servers.proxy import Proxy
+from isolde.databases.waiting import aside
 from isolde.engines.record import Fault
 from isolde.errors import UsageError
 from isolde.levels import Level, level_named
+from isolde.masking import masked_connect, masked_url
 
 EMBEDDED = "sqlite:"
 
@@ -29,6 +31,7 @@ class Wanted:
     isolation: str | None
     faults: tuple[Fault, ...]
     settings: tuple[str, ...] = ()
+    only_level: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,8 @@ def opened(wanted: Wanted, stack: ExitStack) -> Target:
         raise UsageError("--setting is for servers that Isolde started itself; use --start")
     if wanted.driver is not None:
         return _by_driver(wanted, stack)
-    if wanted.connect is not None or wanted.begin or wanted.setup:
-        raise UsageError("--connect, --begin and --setup go with --driver")
+    if wanted.connect is not None or wanted.begin or wanted.setup or wanted.only_level:
+        raise UsageError("--connect, --begin, --setup and --only-level go with --driver")
     if wanted.kind is None:
         return _by_url(wanted.url or EMBEDDED, wanted.isolation, stack)
     server = start(wanted.kind, **_settings(wanted.settings))
@@ -78,9 +81,9 @@ def _settings(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _by_url(url: str, isolation: str | None, stack: ExitStack) -> Target:
-    adapter, database = open_database(url)
+    adapter, database = aside(lambda: open_database(url))
     stack.callback(database.close)
-    return Target(adapter, database, without_password(url), isolation)
+    return Target(adapter, database, masked_url(url), isolation)
 
 
 def _by_driver(wanted: Wanted, stack: ExitStack) -> Target:
@@ -89,8 +92,13 @@ def _by_driver(wanted: Wanted, stack: ExitStack) -> Target:
         raise UsageError("--driver needs --connect: what the driver's connect() takes, a text or a JSON object")
     # Nothing is known of such a database but what the user says that it promises.
     claims = level_named(wanted.isolation) if wanted.isolation else Level.SERIALIZABLE
-    adapter, database = open_driver(
-        wanted.driver, wanted.connect, claims=claims, begin=wanted.begin, setup=wanted.setup
+    module, connect = wanted.driver, wanted.connect
+    adapter, database = aside(
+        lambda: open_driver(
+            module, connect, claims=claims, begin=wanted.begin, setup=wanted.setup, only_level=wanted.only_level
+        )
     )
     stack.callback(database.close)
-    return Target(adapter, database, f"--driver {wanted.driver} --connect {shlex.quote(wanted.connect)}", None)
+    return Target(
+        adapter, database, f"--driver {wanted.driver} --connect {shlex.quote(masked_connect(wanted.connect))}", None
+    )

@@ -17,7 +17,6 @@ from isolde.databases.contract import (
 )
 from isolde.databases.pep249 import open_driver
 from isolde.databases.registry import adapter_named, adapters, offer_named, open_database
-from isolde.databases.urls import without_password
 
 __all__ = [
     "Ability",
@@ -38,5 +37,4 @@ __all__ = [
     "offer_named",
     "open_database",
     "open_driver",
-    "without_password",
 ]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -54,6 +54,14 @@ class Offer:
     called: str
     claims: Level
     note: str = ""
+    lists: Level | None = None
+    """What it promises of lists, if that is less: an append may work on a newer list than the reads around it show."""
+
+    def of(self, kind: Kind) -> Offer:
+        """The same level with what it promises of keys that hold this."""
+        if kind is not Kind.LISTS or self.lists is None:
+            return self
+        return replace(self, claims=self.lists, note=f"of lists; of registers {self.claims.value}: {self.note}")
 
 
 class Kind(StrEnum):
@@ -186,6 +194,8 @@ class Adapter:
     """A module that does as well if that one is not there."""
     install: str = ""
     """The command that installs the driver."""
+    removal: str = "DROP TABLE {table}"
+    """What a person types to remove a table that a run could not drop."""
     locks_everything: bool = False
     """Writers lock the whole database, not rows: those of one table wait for those of another."""
 

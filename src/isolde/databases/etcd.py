@@ -22,9 +22,9 @@ from urllib.parse import unquote
 
 from isolde.databases.buffered import BufferedConnection
 from isolde.databases.contract import Ability, Adapter, Database, Feature, Kind, Offer, Swap, Table, answer, list_answer
-from isolde.databases.urls import without_password
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed, UsageError
 from isolde.levels import Level
+from isolde.masking import masked_url
 
 _PORT = 2379
 _TIMEOUT_S = 10.0
@@ -70,7 +70,7 @@ def cluster_of(url: str) -> Cluster:
     >>> cluster_of("etcd://localhost,[::1]:23790").endpoints
     (Endpoint(host='localhost', port=2379), Endpoint(host='::1', port=23790))
     """
-    shown = without_password(url)
+    shown = masked_url(url)
     account, _, places = url.partition("://")[2].partition("/")[0].rpartition("@")
     user, _, password = account.partition(":")
     endpoints = []
@@ -91,7 +91,8 @@ class _Gateway:
         self._name = f"{endpoint.host}:{endpoint.port}"
         try:
             self._http.connect()
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
+            # The latter of a host whose name no name can be.
             raise ConnectionLost(f"{self._name}: {error}") from None
         self._http.auto_open = 0
         if cluster.user is not None:
@@ -353,4 +354,5 @@ ADAPTER = Adapter(
         Ability(Feature.ORDER, True, "the revision of a commit is its place in the order"),
     ),
     open=_open,
+    removal="etcdctl del --prefix {table}/",
 )

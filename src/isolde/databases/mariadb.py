@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import math
 import os
 import re
 import socket
@@ -18,9 +19,11 @@ from typing import Any
 
 from isolde.databases.contract import Adapter, Database, Kind, Offer, Rows, Table
 from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, first_rows, statements
-from isolde.databases.urls import Address, addresses_of, hide_password, without_password
-from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed, UsageError
+from isolde.databases.urls import Address, addresses_of, seconds_of
+from isolde.databases.waiting import FILL_S, LOCK_S, aside, patiently
+from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed, UsageError
 from isolde.levels import Level
+from isolde.masking import hide, masked_url, secrets_of
 from isolde.tx import dialects
 
 # mysqlclient takes half the processor time, but needs a compiler and a C library to be installed.
@@ -54,6 +57,7 @@ _OFFERS = (
         Level.PREFIX,
         "one snapshot for all reads, but updates can be lost, and an update works on newer rows than reads show; "
         "with innodb_snapshot_isolation (MariaDB, also as an option in the URL) snapshot isolation",
+        lists=Level.PL_2,
     ),
     Offer("serializable", "SERIALIZABLE", Level.SERIALIZABLE, "reads lock what they see"),
 )
@@ -136,14 +140,14 @@ class MariadbConnection(KeyValueConnection):
 
 class MariadbDatabase:
     def __init__(self, url: str) -> None:
-        self._url, self._shown = url, without_password(url)
+        self._url, self._shown = url, masked_url(url)
         self._driver = _driver(self._shown)
         self._addresses = addresses_of(url)
         for address in self._addresses:
             if address.database is None:
                 raise UsageError(f"{self._shown} names no database; write mariadb://user@host/name")
         self._turns = itertools.cycle(self._addresses)
-        with closing(self._administrator()) as session:
+        with closing(self._administrator()) as session, patiently(session):
             self._version = _version(session)
             self._offers = _offers(session)
 
@@ -157,17 +161,17 @@ class MariadbDatabase:
         texts = statements(table, _DIALECT)
         with closing(self._administrator()) as session:
             try:
-                session.execute(texts.create)
-                try:
-                    _fill(session, table)
-                except (Aborted, StatementFailed):
-                    # CREATE TABLE is a transaction of its own here, and is not undone with the rest.
-                    session.execute(texts.drop)
-                    raise
-            except (Aborted, ConnectionLost, StatementFailed) as error:
-                raise DatabaseUnavailable(
-                    f"{self._shown}: cannot make the table {table.name}: {error.reason}"
-                ) from None
+                with patiently(session, FILL_S):
+                    session.execute(texts.create)
+                    try:
+                        _fill(session, table)
+                    except (Aborted, StatementFailed):
+                        # CREATE TABLE is a transaction of its own here, and is not undone with the rest.
+                        session.execute(texts.drop)
+                        raise
+            except OutsideError as error:
+                reason = getattr(error, "reason", error)
+                raise DatabaseUnavailable(f"{self._shown}: cannot make the table {table.name}: {reason}") from None
         self._await_everywhere(table)
 
     def _await_everywhere(self, table: Table) -> None:
@@ -189,7 +193,10 @@ class MariadbDatabase:
         return self._session(next(self._turns), table)
 
     def drop(self, table: Table) -> None:
-        with closing(self._administrator()) as session:
+        with closing(self._administrator()) as session, patiently(session):
+            # Somebody may look at the table in a transaction that he leaves open; the server would wait for a day.
+            with suppress(StatementFailed):
+                session.execute(f"SET SESSION lock_wait_timeout = {LOCK_S:.0f}")
             session.execute(statements(table, _DIALECT).drop)
 
     def close(self) -> None:
@@ -206,20 +213,27 @@ class MariadbDatabase:
         raise DatabaseUnavailable(reasons[0])
 
     def _session(self, address: Address, table: Table) -> MariadbConnection:
-        settings = _settings(address)
+        settings, arguments = _settings(address), _arguments(address)
         try:
-            connection = self._driver.connect(**_arguments(address))
-        except (self._driver.Error, OSError) as error:
-            reason = hide_password(str(error.args[-1]), self._url)
+            # PyMySQL's own limit ends before the server has to say its first word.
+            connection = aside(lambda: self._driver.connect(**arguments), arguments["connect_timeout"] + 1)
+        except DatabaseUnavailable as error:
+            raise ConnectionLost(f"{self._shown}: {error}") from None
+        except Exception as error:
+            # Of odd options a driver may raise anything.
+            reason = hide(str(error.args[-1]) if error.args else type(error).__name__, secrets_of(self._url))
             raise ConnectionLost(f"{self._shown}: {reason}") from None
         session = MariadbConnection(self._driver, connection, table)
         try:
-            for setting in settings:
-                session.execute(setting)
+            with patiently(session):
+                for setting in settings:
+                    session.execute(setting)
         except BaseException as error:
             session.close()
             if isinstance(error, StatementFailed):
                 raise UsageError(f"{self._shown}: {error.reason}") from None
+            if isinstance(error, DatabaseUnavailable):
+                raise ConnectionLost(f"{self._shown}: {error}") from None
             raise
         return session
 
@@ -240,7 +254,7 @@ def _arguments(address: Address) -> dict[str, Any]:
         "host": address.host or "127.0.0.1",
         "port": address.port or 3306,
         "client_flag": _FOUND_ROWS,
-        "connect_timeout": int(options.get("connect_timeout", _CONNECT_S)),
+        "connect_timeout": math.ceil(seconds_of(address, "connect_timeout", _CONNECT_S)),
         "autocommit": True,
         "charset": "utf8mb4",
     }
@@ -251,16 +265,13 @@ def _arguments(address: Address) -> dict[str, Any]:
 
 def _settings(address: Address) -> list[str]:
     """The session's variables: ours, and every other option of the URL."""
-    variables = {"innodb_lock_wait_timeout": str(_LOCK_WAIT_S), **address.options}
     ours = {"connect_timeout", *_DRIVER_OPTIONS, *_SSL_OPTIONS}
+    others = {name: value for name, value in address.options.items() if name not in ours}
+    variables = {"innodb_lock_wait_timeout": str(_LOCK_WAIT_S), **others}
     for name, value in variables.items():
         if not re.fullmatch(r"\w+", name) or not re.fullmatch(r"[\w.,-]*", value):
             raise UsageError(f"'{name}={value}' cannot be a variable of a session; write for example wsrep_sync_wait=1")
-    return [
-        f"SET SESSION {name} = {value if value.isdigit() else repr(value)}"
-        for name, value in variables.items()
-        if name not in ours
-    ]
+    return [f"SET SESSION {name} = {value if value.isdigit() else repr(value)}" for name, value in variables.items()]
 
 
 def _fill(session: MariadbConnection, table: Table) -> None:

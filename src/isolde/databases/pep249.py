@@ -15,7 +15,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from importlib import import_module
 from types import ModuleType
@@ -23,20 +23,13 @@ from typing import Any
 
 from isolde.databases.contract import Adapter, Database, Kind, Offer, Rows, Table
 from isolde.databases.keyvalue import Dialect, abilities, first_rows, statements
-from isolde.databases.pep249_connection import MARKS, Driver, DriverConnection, begins_late
+from isolde.databases.pep249_connection import MARKS, Driver, DriverConnection, begins_late, end_connection
 from isolde.databases.pep249_errors import one_line
+from isolde.databases.pep249_level import levelled
+from isolde.databases.pep249_proof import Proof
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed, UsageError
 from isolde.levels import Level
-
-# What SQL, and those who added to it, call the levels.
-_SQL_NAMES = {
-    Level.READ_UNCOMMITTED: "READ UNCOMMITTED",
-    Level.READ_COMMITTED: "READ COMMITTED",
-    Level.REPEATABLE_READ: "REPEATABLE READ",
-    Level.SNAPSHOT_ISOLATION: "SNAPSHOT",
-    Level.SERIALIZABLE: "SERIALIZABLE",
-    Level.STRICT_SERIALIZABLE: "SERIALIZABLE",
-}
+from isolde.masking import hide, secrets_of
 
 # Tried in this order until one works. MySQL takes || for "or", so that what comes out is looked at.
 _TEXTS = ("TEXT", "VARCHAR(8000)", "VARCHAR(4000)", "CLOB")
@@ -59,31 +52,15 @@ _DROP_PAUSE_S = 0.1
 
 
 class DriverDatabase:
-    def __init__(self, driver: Driver, claims: Level) -> None:
-        self._driver = driver
+    def __init__(self, driver: Driver, claims: Level, *, only_level: bool = False) -> None:
         self._lists: Dialect | None = None
         self._lock = threading.Lock()
-        try:
-            connection = DriverConnection(driver, _NO_TABLE, driver.dialect)
-        except OutsideError as error:
-            raise DatabaseUnavailable(f"{driver.name}: cannot connect: {_reason(error)}") from None
-        try:
-            called = self._find_level(connection, claims)
+        self._driver, level = levelled(driver, claims, _connected, only_level=only_level)
+        self._offers = (Offer(claims.value, level.called, claims, level.note),)
+        self._question = level.question
+        self._proofs: dict[str, Proof] = {}
+        with closing(_connected(self._driver)) as connection:
             self._version = _version(connection, driver)
-        finally:
-            connection.close()
-        self._offers = (Offer(claims.value, called, claims, "as the caller says; the driver does not tell"),)
-
-    def _find_level(self, connection: DriverConnection, claims: Level) -> str:
-        """How the level is asked for; where the caller gave no statements, SQL's own is tried."""
-        default = "the database's default"
-        if self._driver.begin or claims not in _SQL_NAMES:
-            return "; ".join(self._driver.begin) or default
-        statement = f"SET TRANSACTION ISOLATION LEVEL {_SQL_NAMES[claims]}"
-        if _works(connection, statement) is None:
-            return default
-        self._driver = replace(self._driver, begin=(statement,))
-        return statement
 
     def version(self) -> str:
         return self._version
@@ -96,6 +73,13 @@ class DriverDatabase:
             self._create(table, self._dialect(table))
         except OutsideError as error:
             raise DatabaseUnavailable(f"{self._driver.name}: cannot make the table {table.name}: {error}") from None
+        try:
+            # Refused before anything is recorded.
+            self.connect(table).close()
+        except OutsideError:
+            with suppress(OutsideError):
+                self.drop(table)
+            raise
 
     def _create(self, table: Table, dialect: Dialect) -> None:
         texts = statements(table, dialect)
@@ -107,15 +91,32 @@ class DriverDatabase:
             connection.commit()
 
     def _define(self, text: str) -> None:
-        """A definition is a transaction of its own, without a level: there are databases that refuse it otherwise."""
+        """A definition is a transaction of its own, without a level: there are databases that refuse it otherwise.
+
+        And there are some that refuse it inside of any transaction.
+        """
+        if self._driver.explicit:
+            self._define_outside(text)
+            return
+        try:
+            self._define_inside(text)
+        except (StatementFailed, Aborted) as refused:
+            try:
+                self._define_outside(text)
+            except OutsideError:
+                raise refused from None
+
+    def _define_inside(self, text: str) -> None:
         without_level = replace(self._driver, begin=())
         with closing(DriverConnection(without_level, _NO_TABLE, self._driver.dialect)) as connection:
-            if self._driver.explicit:
-                connection.execute(text)
-                return
             connection.begin(self._offers[0])
             connection.execute(text)
             connection.commit()
+
+    def _define_outside(self, text: str) -> None:
+        by_itself = replace(self._driver, begin=(), explicit=True)
+        with closing(DriverConnection(by_itself, _NO_TABLE, self._driver.dialect)) as connection:
+            connection.execute(text)
 
     def _dialect(self, table: Table) -> Dialect:
         if table.kind is Kind.REGISTERS:
@@ -156,7 +157,24 @@ class DriverDatabase:
             return found == b"[1,2]"
 
     def connect(self, table: Table) -> DriverConnection:
+        connection = self._unproved(table)
+        try:
+            self._proof(table).of(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _unproved(self, table: Table) -> DriverConnection:
         return DriverConnection(self._driver, table, self._dialect(table))
+
+    def _proof(self, table: Table) -> Proof:
+        with self._lock:
+            if table.name not in self._proofs:
+                self._proofs[table.name] = Proof(
+                    self._driver.name, self._offers[0], self._question, lambda: self._unproved(table)
+                )
+            return self._proofs[table.name]
 
     def drop(self, table: Table) -> None:
         text = statements(table, self._driver.dialect).drop
@@ -170,6 +188,13 @@ class DriverDatabase:
 
     def close(self) -> None:
         """Nothing is kept open between connections."""
+
+
+def _connected(driver: Driver) -> DriverConnection:
+    try:
+        return DriverConnection(driver, _NO_TABLE, driver.dialect)
+    except OutsideError as error:
+        raise DatabaseUnavailable(f"{driver.name}: cannot connect: {_reason(error)}") from None
 
 
 def _reason(error: OutsideError) -> str:
@@ -230,24 +255,33 @@ def open_driver(
     claims: Level = Level.SERIALIZABLE,
     begin: Sequence[str] = (),
     setup: Sequence[str] = (),
+    only_level: bool = False,
 ) -> tuple[Adapter, Database]:
     """The database that a driver connects to.
 
     ``connect`` is what the driver's ``connect`` takes: one text, or a JSON object of named arguments. ``setup`` is run
     on every new connection, ``begin`` at the begin of every transaction. Without ``begin`` transactions begin as PEP 249
-    says, and the level is set by SQL's own statement if the database takes it. ``claims`` is what that level promises.
+    says, and the level is set by SQL's own statement if the database takes it. ``claims`` is what that level promises. Which
+    level it is has to be told by the database or by a statement, unless the database has an ``only_level``.
     """
     loaded = _loaded(module)
-    driver = Driver(loaded, _connector(loaded, connect), tuple(setup), tuple(begin), explicit=bool(begin))
+    driver = Driver(
+        loaded,
+        _connector(loaded, connect),
+        tuple(setup),
+        tuple(begin),
+        explicit=bool(begin),
+        shown=lambda text: hide(text, secrets_of(connect)),
+    )
     if not begin:
         try:
             connection = driver.connect()
         except Exception as error:
-            raise DatabaseUnavailable(f"{module}: cannot connect: {one_line(error)}") from None
+            raise DatabaseUnavailable(f"{module}: cannot connect: {driver.shown(one_line(error))}") from None
         if begins_late(connection):
             driver = replace(driver, begin=("BEGIN",), explicit=True)
-        connection.close()
-    database = DriverDatabase(driver, claims)
+        end_connection(connection)
+    database = DriverDatabase(driver, claims, only_level=only_level)
     return _adapter(driver, database), database
 
 

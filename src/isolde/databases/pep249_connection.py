@@ -5,9 +5,10 @@ A transaction in which a statement failed is never committed, whatever the datab
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from string import ascii_lowercase
 from types import ModuleType
 from typing import Any
@@ -38,6 +39,10 @@ class Driver:
     """Statements that begin a transaction; none where the first statement does."""
     explicit: bool = False
     """Whether transactions are begun and ended by statements, or by the methods of the connection."""
+    jdbc_level: int | None = None
+    """The level that a connection over JDBC is told, in JDBC's numbers."""
+    shown: Callable[[str], str] = field(default=str)
+    """What of an error about a connection may be told: a driver may quote its arguments, and a password among them."""
 
     @property
     def name(self) -> str:
@@ -58,12 +63,20 @@ class DriverConnection(KeyValueConnection):
         self._driver = driver
         super().__init__(table, dialect)
         self._open = self._touched = self._failed = self._abandoned = False
+        self._counts = False
+        self._connection: Any = None
+        self._connect()
+
+    def _connect(self) -> None:
+        driver = self._driver
         try:
             self._connection = driver.connect()
         except Exception as error:
-            raise ConnectionLost(f"{driver.name}: {one_line(error)}") from None
+            raise ConnectionLost(f"{driver.name}: {driver.shown(one_line(error))}") from None
         try:
-            _set_autocommit(self._connection, on=driver.explicit)
+            set_autocommit(self._connection, on=driver.explicit)
+            if driver.jdbc_level is not None:
+                self._connection.jconn.setTransactionIsolation(driver.jdbc_level)
             for statement in driver.setup:
                 self._run(statement, ())
             if not driver.explicit and driver.setup:
@@ -73,7 +86,7 @@ class DriverConnection(KeyValueConnection):
             raise
         except Exception as error:
             self.close()
-            raise ConnectionLost(f"{driver.name}: {one_line(error)}") from None
+            raise ConnectionLost(f"{driver.name}: {driver.shown(one_line(error))}") from None
 
     def _run(self, text: str, parameters: Sequence[Any]) -> Rows:
         if self._abandoned:
@@ -107,13 +120,27 @@ class DriverConnection(KeyValueConnection):
         rows = self._run(text, parameters).rows
         return rows[0][0] if rows else None
 
+    def believe_counts(self, there: int, absent: int) -> None:
+        """Believes the driver's counts of rows from now on if they are right of a key that is there and of one that is not."""
+        value: int | str = "" if self._lists else 1
+        found = [self._run(self._texts.update, (value, key)).count for key in (there, absent)]
+        found.append(self._run(self._texts.delete, (absent,)).count)
+        self._counts = found == [1, 0, 0]
+
+    def jdbc_level(self) -> int | None:
+        """The level that JDBC reports, in its numbers; ``None`` if this is no connection over JDBC."""
+        inner = getattr(self._connection, "jconn", None)
+        return None if inner is None else int(inner.getTransactionIsolation())
+
     def _change(self, text: str, parameters: tuple[Any, ...]) -> int:
         count = self._run(text, parameters).count
-        if count is not None:
+        if self._counts and count is not None:
             return count
         if text in (self._texts.swap, self._texts.delete):
             self._failed = True
-            raise StatementFailed(text, f"{self._driver.name} does not tell how many rows a statement found")
+            raise StatementFailed(
+                text, f"{self._driver.name} does not tell how many rows a statement found, or tells it wrongly"
+            )
         if text in (self._texts.update, self._texts.append):
             # The row is there now if the statement found it, and the key is the last parameter.
             return int(self._fetch(self._texts.read, parameters[-1:]) is not None)
@@ -154,8 +181,11 @@ class DriverConnection(KeyValueConnection):
             return
         try:
             self._end("ROLLBACK")
-        except (StatementFailed, Aborted) as error:
-            raise ConnectionLost(f"a rollback failed: {error.reason}") from None
+        except (StatementFailed, Aborted):
+            # Some refuse it when they have ended the transaction themselves. Whether they have nobody can tell, but a connection
+            # that is closed undoes what is open; a new one is clean.
+            self.close()
+            self._connect()
         finally:
             self._failed = False
 
@@ -188,8 +218,18 @@ class DriverConnection(KeyValueConnection):
         with suppress(Exception):
             if self._open:
                 self._connection.rollback()
+        end_connection(self._connection)
+
+
+def end_connection(connection: Any) -> None:
+    """Closes a driver's connection; never raises."""
+    with suppress(Exception):
+        connection.close()
+    java = sys.modules.get("jpype")
+    if java is not None and hasattr(connection, "jconn"):
+        # JayDeBeApi made this thread one of Java's, which keeps a program from ending for as long as it thinks it alive.
         with suppress(Exception):
-            self._connection.close()
+            java.java.lang.Thread.detach()
 
 
 def begins_late(connection: Any) -> bool:
@@ -197,9 +237,14 @@ def begins_late(connection: Any) -> bool:
     return hasattr(connection, "isolation_level") and hasattr(connection, "in_transaction")
 
 
-def _set_autocommit(connection: Any, *, on: bool) -> None:
+def set_autocommit(connection: Any, *, on: bool) -> None:
+    """Has every statement be a transaction of its own, or not, by whatever the driver has for it."""
     if begins_late(connection):
         connection.isolation_level = None
+        return
+    if hasattr(connection, "jconn"):
+        # JayDeBeApi leaves it on, as JDBC has it.
+        connection.jconn.setAutoCommit(on)
         return
     setting = getattr(connection, "autocommit", None)
     if callable(setting):

@@ -8,6 +8,7 @@ driver tells it, then the words.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from types import ModuleType
 
 from isolde.errors import Aborted, ConnectionLost, OutsideError, StatementFailed
@@ -20,6 +21,9 @@ _WRONG_CLASSES = ("0A", "22", "26", "34", "3F", "42")
 _ABORTED_STATES = ("55P03", "57014")
 _LOST_STATES = ("57P01", "57P02", "57P03")
 
+# As H2 puts it into its messages, with its own number behind it.
+_IN_TEXT = re.compile(r"\[([0-9A-Z]{5})-[0-9]+\]")
+
 _LOST = re.compile(
     r"connection|closed|network|socket|broken pipe|gone away|unreachable|shut ?down|server terminated", re.IGNORECASE
 )
@@ -27,6 +31,9 @@ _ABORTED = re.compile(
     r"deadlock|conflict|serializ|\block|busy|snapshot|concurrent|record has changed|try again|restart transaction",
     re.IGNORECASE,
 )
+# Said of a statement that inserts; said of one that makes a table, it means something else.
+_DUPLICATE = re.compile(r"duplicate|unique|primary key|already exists", re.IGNORECASE)
+_INSERTS = re.compile(r"\s*(insert|update|commit)\b", re.IGNORECASE)
 
 
 def one_line(error: BaseException) -> str:
@@ -62,6 +69,8 @@ def _by_words(text: str, reason: str, *, wrong: bool) -> OutsideError:
         return ConnectionLost(reason)
     if not wrong and _ABORTED.search(reason):
         return Aborted(reason)
+    if _INSERTS.match(text) and _DUPLICATE.search(reason):
+        return Aborted(reason)
     return StatementFailed(text, reason)
 
 
@@ -70,8 +79,19 @@ def sqlstate(error: Exception) -> str:
 
     >>> sqlstate(Exception("40001", "[40001] could not serialize")), sqlstate(Exception("locked"))
     ('40001', '')
+    >>> sqlstate(Exception("Unique index or primary key violation [23505-252]"))
+    '23505'
     """
-    for found in (getattr(error, "sqlstate", None), getattr(error, "pgcode", None), *error.args[:1]):
+    for found in (getattr(error, "sqlstate", None), getattr(error, "pgcode", None), *error.args[:1], *_of_java(error)):
         if isinstance(found, str) and re.fullmatch(r"[0-9A-Z]{5}", found):
             return found
-    return ""
+    in_text = _IN_TEXT.search(str(error))
+    return in_text[1] if in_text else ""
+
+
+def _of_java(error: BaseException) -> Iterator[str]:
+    """What an exception of Java that a driver over JDBC passes on, or wraps, says itself."""
+    for found in (error, error.__cause__, *error.args[:1]):
+        state = getattr(found, "getSQLState", None)
+        if callable(state):
+            yield str(state())

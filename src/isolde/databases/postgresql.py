@@ -7,16 +7,18 @@ import select
 import socket
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from isolde.databases.contract import Adapter, Database, Kind, Offer, Rows, Table
 from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, statements
-from isolde.databases.urls import addresses_of, hide_password, without_password
-from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed, UsageError
+from isolde.databases.urls import addresses_of, seconds_of
+from isolde.databases.waiting import FILL_S, LOCK_S, patiently
+from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed, UsageError
 from isolde.levels import Level
+from isolde.masking import hide, masked_url, secrets_of
 from isolde.tx import dialects
 
 if TYPE_CHECKING:
@@ -136,11 +138,14 @@ class PostgresqlConnection(KeyValueConnection):
 
 class PostgresqlDatabase:
     def __init__(self, url: str) -> None:
-        self._shown, self._conninfo = without_password(url), _conninfo(url)
+        self._shown, self._conninfo = masked_url(url), _conninfo(url)
         self._url = url
-        self._wait_s = float(addresses_of(url)[0].options.get("connect_timeout", _CONNECT_S))
-        with closing(self._session(DatabaseUnavailable)) as session:
-            told = session.execute("SELECT version()").rows
+        self._wait_s = seconds_of(addresses_of(url)[0], "connect_timeout", _CONNECT_S)
+        try:
+            with closing(self._session(DatabaseUnavailable)) as session, patiently(session, self._wait_s):
+                told = session.execute("SELECT version()").rows
+        except (ConnectionLost, StatementFailed) as error:
+            raise DatabaseUnavailable(f"{self._shown}: {error.reason}") from None
         # What follows names the machine and the compiler.
         self._version = str(told[0][0]).partition(" on ")[0] if told else ""
 
@@ -151,25 +156,32 @@ class PostgresqlDatabase:
         return _OFFERS
 
     def create(self, table: Table) -> None:
-        first = "0" if table.kind is Kind.REGISTERS else "''"
         with closing(self._session(DatabaseUnavailable, table)) as session:
             try:
-                session.execute("BEGIN")
-                session.execute(statements(table, _DIALECT).create)
-                session.execute(
-                    f"INSERT INTO {table.name} (k, v) SELECT k, {first} FROM generate_series(0, {table.keys - 1}) AS k"
-                )
-                session.commit()
-            except (Aborted, ConnectionLost, StatementFailed) as error:
+                self._create(session, table)
+            except OutsideError as error:
                 raise DatabaseUnavailable(
                     f"{self._shown}: cannot make the table {table.name}: {getattr(error, 'reason', error)}"
                 ) from None
+
+    def _create(self, session: PostgresqlConnection, table: Table) -> None:
+        first = "0" if table.kind is Kind.REGISTERS else "''"
+        with patiently(session, FILL_S):
+            session.execute("BEGIN")
+            session.execute(statements(table, _DIALECT).create)
+            session.execute(
+                f"INSERT INTO {table.name} (k, v) SELECT k, {first} FROM generate_series(0, {table.keys - 1}) AS k"
+            )
+            session.commit()
 
     def connect(self, table: Table) -> PostgresqlConnection:
         return self._session(ConnectionLost, table)
 
     def drop(self, table: Table) -> None:
-        with closing(self.connect(table)) as session:
+        with closing(self.connect(table)) as session, patiently(session):
+            # Somebody may look at the table, and keep it locked for as long as he likes.
+            with suppress(StatementFailed):
+                session.execute(f"SET lock_timeout = '{LOCK_S:g}s'")
             session.execute(statements(table, _DIALECT).drop)
 
     def close(self) -> None:
@@ -186,7 +198,7 @@ class PostgresqlDatabase:
         if reason is None:
             return PostgresqlConnection(connection, OperationalError, table or Table("", Kind.REGISTERS, 0))
         connection.finish()
-        raise failure(f"{self._shown}: {hide_password(reason, self._url)}")
+        raise failure(f"{self._shown}: {hide(reason, secrets_of(self._url))}")
 
 
 def _conninfo(url: str) -> bytes:
@@ -194,13 +206,13 @@ def _conninfo(url: str) -> bytes:
     from psycopg import ProgrammingError
     from psycopg.conninfo import make_conninfo
 
-    shown = without_password(url)
+    shown = masked_url(url)
     if url.partition("://")[2].partition("/")[0].count("@") > 1:
         raise UsageError(f"{shown} is not a database URL: a '@' in a user's name or password is written %40")
     try:
         return make_conninfo(url, fallback_application_name="isolde", client_encoding="UTF8").encode()
     except ProgrammingError as error:
-        raise UsageError(f"{shown} is not a database URL: {hide_password(_first_line(str(error)), url)}") from None
+        raise UsageError(f"{shown} is not a database URL: {hide(_first_line(str(error)), secrets_of(url))}") from None
 
 
 def _await_connection(connection: PGconn, wait_s: float) -> str | None:

@@ -14,9 +14,10 @@ from typing import cast
 from isolde.databases.buffered import BufferedConnection
 from isolde.databases.contract import Ability, Adapter, Database, Feature, Kind, Offer, Swap, Table, answer
 from isolde.databases.resp import Command, Refusal, Reply, Wire
-from isolde.databases.urls import Address, address_of, scheme_of, without_password
+from isolde.databases.urls import Address, address_of, scheme_of
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed, UsageError
 from isolde.levels import Level
+from isolde.masking import masked_url
 
 _PORT = 6379
 _BATCH = 500
@@ -162,7 +163,7 @@ class RedisDatabase:
     def __init__(self, url: str) -> None:
         self._address: Address = address_of(url)
         self._tls = scheme_of(url) in ("rediss", "valkeys")
-        self._shown = without_password(url)
+        self._shown = masked_url(url)
         self._number = self._address.database or "0"
         if not self._number.isdigit():
             raise UsageError(f"{self._shown}: a Redis database is a number, not '{self._number}'")
@@ -283,4 +284,5 @@ ADAPTER = Adapter(
         Ability(Feature.ORDER, False, "the order of commits is in no answer; the append-only file is the server's own"),
     ),
     open=_open,
+    removal="redis-cli --scan --pattern '{table}:*' | xargs redis-cli DEL",
 )

@@ -9,9 +9,10 @@ from importlib.metadata import entry_points
 from typing import Protocol
 
 from isolde.databases.contract import Adapter, Database, Offer
-from isolde.databases.urls import scheme_of, without_password
+from isolde.databases.urls import scheme_of
 from isolde.errors import DatabaseUnavailable, UsageError
 from isolde.levels import Level, level_named
+from isolde.masking import masked_url
 
 GROUP = "isolde.databases"
 
@@ -54,11 +55,26 @@ def open_database(url: str) -> tuple[Adapter, Database]:
         raise UsageError(
             f"{url} is not a database URL; write for example postgresql://user@host/name, or sqlite:{url} for a file"
         )
+    _refuse_signs(url)
     adapter = adapter_named(scheme_of(url))
     reason = _missing(adapter)
     if reason:
-        raise DatabaseUnavailable(f"{without_password(url)}: {reason}; try: {adapter.install}")
+        raise DatabaseUnavailable(f"{masked_url(url)}: {reason}; try: {adapter.install}")
     return adapter, adapter.open(url)
+
+
+def _refuse_signs(url: str) -> None:
+    """What no driver takes: a sign that ends texts in C, and in a server's address bytes that are no text."""
+    if "\0" in url or ("://" in url and not url.isascii() and not _encodes(url)):
+        raise UsageError(f"{masked_url(url)} is not a database URL: it holds bytes that are no UTF-8, or a zero byte")
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _missing(adapter: Adapter) -> str:

@@ -58,7 +58,8 @@ class Wire:
             plain = socket.create_connection((host, port), timeout=_TIMEOUT_S)
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket = ssl.create_default_context().wrap_socket(plain, server_hostname=host) if tls else plain
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
+            # The latter of a host whose name no name can be.
             raise ConnectionLost(f"{self._name}: {error}") from None
         self._answers = self._socket.makefile("rb")
         self._lost = ""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import datetime
@@ -14,6 +12,7 @@ from typing import Any
 
 from isolde.databases.contract import Adapter, Database, Offer, Rows, Table
 from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, first_rows, statements
+from isolde.databases.servers.directory import HeldDirectory
 from isolde.databases.urls import path_of
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed
 from isolde.levels import Level
@@ -106,7 +105,7 @@ class SqliteConnection(KeyValueConnection):
 
 
 class SqliteDatabase:
-    def __init__(self, file: Path, temporary: Path | None) -> None:
+    def __init__(self, file: Path, temporary: HeldDirectory | None) -> None:
         self._file, self._temporary = str(file), temporary
 
     def version(self) -> str:
@@ -142,15 +141,15 @@ class SqliteDatabase:
 
     def close(self) -> None:
         if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary.remove()
 
 
 def _open(url: str) -> Database:
     path = path_of(url)
     if path is not None:
         return SqliteDatabase(path, None)
-    temporary = Path(tempfile.mkdtemp(prefix="isolde-sqlite-"))
-    return SqliteDatabase(temporary / "isolde.db", temporary)
+    temporary = HeldDirectory("sqlite")
+    return SqliteDatabase(temporary.path / "isolde.db", temporary)
 
 
 ADAPTER = Adapter(

@@ -9,9 +9,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from isolde.errors import UsageError
-
-# Options that hold a secret.
-_OPTION = re.compile(r"([?&](?:\w*password|passwd)=)([^&#]*)", re.IGNORECASE)
+from isolde.masking import hide, masked_url, secrets_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ def address_of(url: str) -> Address:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise UsageError(f"{without_password(url)} is not a database URL: {error}") from None
+        raise UsageError(f"{masked_url(url)} is not a database URL: {hide(str(error), secrets_of(url))}") from None
     return Address(
         host=parts.hostname,
         port=port,
@@ -50,6 +48,20 @@ def address_of(url: str) -> Address:
         database=unquote(parts.path.lstrip("/")) or None,
         options=dict(parse_qsl(parts.query)),
     )
+
+
+def seconds_of(address: Address, name: str, default: float) -> float:
+    """A time that a URL gives as an option.
+
+    >>> seconds_of(address_of("mariadb://localhost/test?connect_timeout=2.5"), "connect_timeout", 10.0)
+    2.5
+    """
+    text = address.options.get(name)
+    if text is None:
+        return default
+    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", text, re.ASCII) or float(text) == 0:
+        raise UsageError(f"{name}={text}: write a number of seconds, for example {name}={default:g}")
+    return float(text)
 
 
 def path_of(url: str) -> Path | None:
@@ -75,32 +87,3 @@ def addresses_of(url: str) -> tuple[Address, ...]:
     place, slash, path = tail.partition("/")
     account, at, hosts = place.rpartition("@")
     return tuple(address_of(f"{head}{separator}{account}{at}{host}{slash}{path}") for host in hosts.split(","))
-
-
-def without_password(url: str) -> str:
-    """The URL as it may be shown and saved.
-
-    >>> without_password("postgresql://me:secret@localhost/test")
-    'postgresql://me:***@localhost/test'
-    >>> without_password("postgresql://localhost/test?user=me&password=secret")
-    'postgresql://localhost/test?user=me&password=***'
-    """
-    url = _OPTION.sub(r"\1***", url)
-    head, separator, tail = url.partition("://")
-    account, at, place = tail.rpartition("@")
-    if not separator or not at or ":" not in account:
-        return url
-    return f"{head}://{account.partition(':')[0]}:***@{place}"
-
-
-def hide_password(text: str, url: str) -> str:
-    """A driver's or server's words about a URL without the password in it.
-
-    >>> hide_password('invalid token: "se%ret"', "postgresql://me:se%ret@localhost/test")
-    'invalid token: "***"'
-    """
-    account = url.partition("://")[2].rpartition("@")[0]
-    password = account.partition(":")[2]
-    for secret in {password, unquote(password), *(found[2] for found in _OPTION.finditer(url))} - {""}:
-        text = text.replace(secret, "***")
-    return text

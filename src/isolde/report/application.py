@@ -11,7 +11,7 @@ from typing import Any
 from isolde.databases import Offer
 from isolde.engines.record import Outcome
 from isolde.engines.record.application import Broken
-from isolde.report.terminal import Paint
+from isolde.visible import Paint, safe_lines
 from isolde.workloads.application import Application, Scale
 
 _FAILURES_SHOWN = 3
@@ -51,6 +51,10 @@ class ApplicationFacts:
 
 def render_application(facts: ApplicationFacts, paint: Paint = lambda text, _: text) -> str:
     """The whole report."""
+    return safe_lines(lambda safely: _report(facts, safely), paint)
+
+
+def _report(facts: ApplicationFacts, paint: Paint) -> list[str]:
     tally, application = facts.outcome.tally, facts.application
     ended = tally.committed + tally.aborted + tally.unknown
     rate = ended / facts.outcome.seconds if facts.outcome.seconds else 0.0
@@ -73,7 +77,7 @@ def render_application(facts: ApplicationFacts, paint: Paint = lambda text, _: t
         lines.append(f"  {paint('BROKEN', 'red')} {entry.name} after {entry.after:,} transactions: {entry.meaning}")
         for row in entry.rows:
             lines.append("    " + ", ".join(f"{name} {value}" for name, value in zip(entry.columns, row, strict=True)))
-    return "\n".join(lines)
+    return lines
 
 
 def application_document(facts: ApplicationFacts) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from isolde.databases import Offer
 from isolde.engines.matrix import Cell, Tried
 from isolde.findings import Frontier
-from isolde.report.terminal import Paint
+from isolde.visible import Paint, safe_lines
 
 _WORDS = {Cell.SEEN: "seen", Cell.BROKEN: "SEEN", Cell.PREVENTED: "-", Cell.UNTRIED: "n/a"}
 
@@ -28,6 +28,10 @@ def render_matrix(
     database: str, tried: Sequence[Tried], samples: Sequence[LevelSample], paint: Paint = lambda text, _: text
 ) -> str:
     """Anomalies down, levels across. An anomaly that also the workload met is marked by a plus."""
+    return safe_lines(lambda safely: _matrix(database, tried, samples, safely), paint)
+
+
+def _matrix(database: str, tried: Sequence[Tried], samples: Sequence[LevelSample], paint: Paint) -> list[str]:
     offers = [sample.offer for sample in samples]
     met = {sample.offer.name: set(sample.anomalies) for sample in samples}
     cells = {(result.schedule.anomaly, result.offer.name): result.cell for result in tried}
@@ -55,7 +59,7 @@ def render_matrix(
         lines.append(
             f"  {sample.offer.name}: of {sample.transactions:,} transactions sent at random, {strongest} holds{seen}"
         )
-    return "\n".join(lines)
+    return lines
 
 
 def matrix_document(database: str, tried: Sequence[Tried], samples: Sequence[LevelSample]) -> dict[str, Any]:

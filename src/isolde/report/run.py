@@ -10,6 +10,7 @@ from typing import Any
 from isolde.databases import Offer
 from isolde.engines.record import Event, Lost, Outcome
 from isolde.levels import Level, row
+from isolde.visible import visible
 from isolde.workloads import Settings
 
 _LOST_SHOWN = 5
@@ -17,7 +18,10 @@ _LOST_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """A run that is over; ``table`` is the one that was left in the database."""
+    """A run that is over; ``table`` is the one that was left in the database.
+
+    ``lost`` is what was committed and is gone; ``None`` if the database could not be asked for it any more.
+    """
 
     database: str
     offer: Offer
@@ -29,7 +33,7 @@ class RunFacts:
     levels: tuple[Level, ...]
     table: str | None = None
     faults: tuple[Event, ...] = ()
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[Lost, ...] | None = ()
 
     @property
     def again(self) -> str:
@@ -62,10 +66,10 @@ def render_run(facts: RunFacts) -> str:
         counts = Counter(event.fault.value for event in facts.faults)
         lines.append("  faults     " + ", ".join(f"{count} x {name}" for name, count in counts.items()))
         lines.append(f"  durable    {_durable(facts.lost)}")
-        lines += [f"    {lost.sentence}" for lost in facts.lost[:_LOST_SHOWN]]
+        lines += [f"    {lost.sentence}" for lost in (facts.lost or ())[:_LOST_SHOWN]]
     if facts.table is not None:
         lines.append(f"  kept       the table {facts.table}")
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def run_document(facts: RunFacts) -> dict[str, Any]:
@@ -90,7 +94,9 @@ def run_document(facts: RunFacts) -> dict[str, Any]:
                 {"fault": event.fault.value, "begun": round(event.begun, 3), "healed": round(event.healed, 3)}
                 for event in facts.faults
             ],
-            "lost": [
+            "lost": None
+            if facts.lost is None
+            else [
                 {"key": lost.key, "transaction": lost.transaction, "value": lost.value, "found": lost.found}
                 for lost in facts.lost
             ],
@@ -100,7 +106,9 @@ def run_document(facts: RunFacts) -> dict[str, Any]:
     }
 
 
-def _durable(lost: tuple[Lost, ...]) -> str:
+def _durable(lost: tuple[Lost, ...] | None) -> str:
+    if lost is None:
+        return "not known: the database could not be read after the last fault"
     if not lost:
         return "everything that was committed could be read after the last fault"
     return f"LOST: {len(lost)} keys went back behind what was committed"

@@ -13,10 +13,11 @@ A cycle is drawn as a loop down the left edge, the transactions on it with what 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from isolde.findings import Anomaly, Case, Circle, CommitOrder, EvidenceUsed, Finding, Frontier, Report, Verdict
 from isolde.history import Transaction, TxnId, render_operation
+from isolde.visible import Paint, safe_lines, visible
 
 _WORDS = {Verdict.SATISFIED: "satisfied", Verdict.VIOLATED: "VIOLATED", Verdict.UNDECIDED: "undecided"}
 _COLOURS = {Verdict.SATISFIED: "green", Verdict.VIOLATED: "red", Verdict.UNDECIDED: "yellow"}
@@ -24,14 +25,15 @@ _OPS_MAX = 12
 _CASE_ROWS_MAX = 60
 _WIDTH = 110
 
-Paint = Callable[[str, str], str]
-"""Gives a text a colour."""
-
 
 def render_report(
     title: str, report: Report, transactions: Mapping[TxnId, Transaction], paint: Paint = lambda text, _: text
 ) -> str:
     """The whole report; ``transactions`` are those that the anomalies name."""
+    return safe_lines(lambda safely: _report(title, report, transactions, safely), paint)
+
+
+def _report(title: str, report: Report, transactions: Mapping[TxnId, Transaction], paint: Paint) -> list[str]:
     size = report.size
     parts = [f"{size.transactions:,} transactions ({size.committed:,} committed"]
     parts += [f"{count:,} {word}" for count, word in ((size.aborted, "aborted"), (size.unknown, "unknown")) if count]
@@ -44,7 +46,7 @@ def render_report(
     if report.frontier is not None:
         lines += _frontier(report.frontier)
     lines += [f"  evidence: {_evidence(evidence)}" for evidence in used if evidence is not None]
-    return "\n".join(lines)
+    return lines
 
 
 def _finding(
@@ -59,7 +61,7 @@ def _finding(
     line += f"  ({finding.seconds:.2f} s)"
     lines = [line]
     if finding.verdict is Verdict.UNDECIDED:
-        lines += textwrap.wrap(finding.reason, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+        lines += textwrap.wrap(visible(finding.reason), _WIDTH, initial_indent="    ", subsequent_indent="    ")
     if finding.order is not None:
         lines += _order(finding.order)
     for number, anomaly in enumerate(finding.anomalies, 1):
@@ -71,7 +73,7 @@ def _finding(
         lines.append("")
         adya = f" ({anomaly.adya})" if anomaly.adya not in ("", anomaly.name) else ""
         text = f"{prefix}{anomaly.name}{adya}: {anomaly.explanation}"
-        lines += textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="      ")
+        lines += textwrap.wrap(visible(text), _WIDTH, initial_indent="    ", subsequent_indent="      ")
         lines.append("")
         lines += ["    " + row for row in _picture(anomaly, transactions)] + [""]
         if anomaly.cases:
@@ -100,7 +102,9 @@ def _order(order: CommitOrder) -> list[str]:
             name if seen == place else f"{name} (saw the first {seen})"
             for place, (name, seen) in enumerate(zip(names, order.snapshots, strict=True))
         ]
-    return textwrap.wrap("order: " + ", ".join(names), _WIDTH, initial_indent="    ", subsequent_indent="      ")
+    return textwrap.wrap(
+        visible("order: " + ", ".join(names)), _WIDTH, initial_indent="    ", subsequent_indent="      "
+    )
 
 
 def _evidence(known: EvidenceUsed) -> str:
@@ -124,7 +128,7 @@ def _cases(cases: Sequence[Case]) -> list[str]:
             case Circle():
                 below = _circle(case.outcome)
             case Anomaly(name, _, cycle, explanation) if not case.outcome.cases:
-                below = [*_circle(Circle(name, cycle)), *textwrap.wrap(explanation, _WIDTH)]
+                below = [*_circle(Circle(name, cycle)), *textwrap.wrap(visible(explanation), _WIDTH)]
             case Anomaly():
                 below = _cases(case.outcome.cases)
             case _:

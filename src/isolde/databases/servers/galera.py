@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
 from isolde.databases.servers.mariadb import Mariadb, program
-from isolde.databases.servers.process import Place, Server, free_port, run_as_owner
+from isolde.databases.servers.process import Place, Server, free_port, new_secret, run_as_owner, written_for_owner
 from isolde.errors import DatabaseUnavailable, UsageError
 
 _LIBRARIES = ("/usr/lib/galera/libgalera_smm.so", "/usr/lib/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so")
-_INSTALL = "install galera-4 and rsync (Debian)"
+_INSTALL = "install galera-4, rsync and openssl (Debian)"
+_KEY, _CERTIFICATE = "group-key.pem", "group-certificate.pem"
+_KEYS = {"key": _KEY, "cert": _CERTIFICATE, "ca": _CERTIFICATE}
 _NODES_MIN, _NODES_MAX = 2, 9
 
 
@@ -20,15 +25,25 @@ class GaleraNode(Mariadb):
 
     name = "galera"
 
-    def __init__(self, group: tuple[int, ...] = (0,), index: int = 0, **settings: object) -> None:
+    def __init__(
+        self,
+        group: tuple[int, ...] = (0,),
+        index: int = 0,
+        keys: Mapping[str, str] | None = None,
+        **settings: object,
+    ) -> None:
         super().__init__(**settings)
-        # Members copy their first data from each other with it.
+        # Members copy their first data from each other with the one, and know each other by keys of the other.
         program("rsync", self.name, _INSTALL)
+        program("openssl", self.name, _INSTALL)
+        self._keys = keys or {}
         self._library = _library()
         self._group, self._index = group, index
         self._incremental, self._transfer = free_port(), free_port()
 
     def initialise(self, place: Place) -> None:
+        for name, content in self._keys.items():
+            written_for_owner(place, name, content)
         if self._index == 0:
             super().initialise(place)
         else:
@@ -43,6 +58,8 @@ class GaleraNode(Mariadb):
             "gmcast.listen_addr": f"tcp://127.0.0.1:{group}",
             "ist.recv_addr": f"127.0.0.1:{self._incremental}",
             "gcache.size": "32M",
+            # The ports of the group ask for no password: who has no key is not let in.
+            **{f"socket.ssl_{kind}": place.directory / file for kind, file in _KEYS.items()},
         }
         members = ",".join(f"127.0.0.1:{port}" for port in self._group)
         return [
@@ -70,18 +87,21 @@ class Cluster:
         if not _NODES_MIN <= nodes <= _NODES_MAX:
             raise UsageError(f"a Galera cluster of {nodes} nodes cannot be started; {_NODES_MIN} to {_NODES_MAX} can")
         group = tuple(free_port() for _ in range(nodes))
-        self._recipes = [GaleraNode(group, index, **settings) for index in range(nodes)]
+        keys = _new_keys()
+        self._recipes = [GaleraNode(group, index, keys, **settings) for index in range(nodes)]
+        # The others get everything from the first, its password too.
+        secret = new_secret()
         started: list[Server] = []
         with ExitStack() as undo:
             for recipe in self._recipes:
-                started.append(undo.enter_context(Server(recipe)))
+                started.append(undo.enter_context(Server(recipe, secret)))
             undo.pop_all()
         self.nodes = tuple(started)
 
     @property
     def url(self) -> str:
         hosts = ",".join(f"127.0.0.1:{node.place.port}" for node in self.nodes)
-        return f"mariadb://root@{hosts}/test"
+        return f"mariadb://root:{self.nodes[0].place.secret}@{hosts}/test"
 
     @property
     def version(self) -> str:
@@ -129,6 +149,20 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def _new_keys() -> dict[str, str]:
+    """A key and its certificate, which are also their own authority: the members have the same, and nobody else has it."""
+    command = [program("openssl", "galera", _INSTALL), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-batch"]
+    command += ["-subj", "/CN=isolde", "-days", "3650"]
+    with tempfile.TemporaryDirectory() as place:
+        key, certificate = Path(place) / _KEY, Path(place) / _CERTIFICATE
+        done = subprocess.run(
+            [*command, "-keyout", str(key), "-out", str(certificate)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise DatabaseUnavailable(f"galera: openssl makes no keys: {done.stderr.strip().splitlines()[-1]}")
+        return {path.name: path.read_text() for path in (key, certificate)}
 
 
 def _library() -> str:

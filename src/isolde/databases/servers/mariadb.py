@@ -6,12 +6,19 @@ import shutil
 import signal
 
 from isolde.databases.servers.mysql_ping import answers
-from isolde.databases.servers.process import Place, pid_in, run_as_owner
+from isolde.databases.servers.process import Place, pid_in, run_as_owner, written_for_owner
 from isolde.errors import DatabaseUnavailable
 
 _INSTALL = "install mariadb-server (Debian)"
 # Debian keeps servers where only root looks.
 _SYSTEM = "/usr/sbin:/usr/local/sbin:/usr/libexec"
+# As it is while the server makes its tables: without ALTER USER, which wants them to be there.
+_CLOSED = """
+DELETE FROM mysql.global_priv WHERE User <> 'root' AND User <> 'mariadb.sys';
+UPDATE mysql.global_priv SET Priv = JSON_SET(
+    Priv, '$.plugin', 'mysql_native_password', '$.authentication_string', PASSWORD('{secret}')
+) WHERE User = 'root';
+"""
 
 
 class Mariadb:
@@ -26,12 +33,14 @@ class Mariadb:
         self._settings = settings
 
     def initialise(self, place: Place) -> None:
-        # The database "test", which everybody may use, is among what it makes.
+        # The database "test" is among what it makes; so are users without a name or a password.
+        sql = written_for_owner(place, "password.sql", _CLOSED.format(secret=place.secret))
         command = [
             *(self._install, "--no-defaults", f"--datadir={place.data}", f"--tmpdir={place.directory}"),
-            *("--auth-root-authentication-method=normal", "--skip-name-resolve"),
+            *("--auth-root-authentication-method=normal", "--skip-name-resolve", f"--extra-file={sql}"),
         ]
         run_as_owner(command, place, {}, self.name)
+        sql.unlink()
 
     def command(self, place: Place) -> list[str]:
         settings = {
@@ -51,10 +60,13 @@ class Mariadb:
 
     def ready(self, place: Place) -> bool:
         # The pid file is ours; whoever answers at the port might be somebody else's.
-        return pid_in(place.directory / "pid") is not None and answers(place.port)
+        return pid_in(place.directory / "pid") is not None and answers(place.port, place.secret)
+
+    def close_to_others(self, place: Place) -> None:
+        """It was from the start."""
 
     def url(self, place: Place) -> str:
-        return f"mariadb://root@127.0.0.1:{place.port}/test"
+        return f"mariadb://root:{place.secret}@127.0.0.1:{place.port}/test"
 
 
 def program(name: str, kind: str, install: str = _INSTALL) -> str:

@@ -1,10 +1,11 @@
-"""Asks a MySQL or MariaDB on loopback whether it runs statements, with no driver: enough of the protocol for root
-without a password and one statement whose answer is not read. A node of a cluster that has no quorum accepts
+"""Asks a MySQL or MariaDB on loopback whether it runs statements, with no driver: enough of the protocol for root's
+password and one statement whose answer is not read. A node of a cluster that has no quorum accepts
 connections and refuses statements, so a connection alone proves nothing.
 """
 
 from __future__ import annotations
 
+import hashlib
 import socket
 import struct
 
@@ -14,26 +15,45 @@ _PACKET_MAX = 2**24 - 1
 _UTF8 = 33
 _QUERY, _ERROR = b"\x03", 0xFF
 _CHANGE_METHOD = 0xFE
+_METHOD = b"mysql_native_password"
+_CHALLENGE = 20
 
 
-def answers(port: int) -> bool:
+def answers(port: int, password: str) -> bool:
     """Whether root may log in and a statement is run."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=_TIMEOUT_S) as connection:
-            _receive(connection)
+            challenge = _challenge(_receive(connection)[1])
             hello = struct.pack("<IIB23x", _PROTOCOL_41 | _SECURE | _PLUGIN, _PACKET_MAX, _UTF8)
-            _send(connection, 1, hello + b"root\0" + b"\0" + b"mysql_native_password\0")
+            proof = _proof(password, challenge)
+            _send(connection, 1, hello + b"root\0" + bytes([len(proof)]) + proof + _METHOD + b"\0")
             number, answer = _receive(connection)
             if answer[0] == _CHANGE_METHOD:
-                # Whatever the method, the proof of an empty password is empty.
-                _send(connection, number + 1, b"")
+                method, _, challenge = answer[1:].partition(b"\0")
+                if method != _METHOD:
+                    return False
+                _send(connection, number + 1, _proof(password, challenge[:_CHALLENGE]))
                 number, answer = _receive(connection)
             if answer[0] == _ERROR:
                 return False
             _send(connection, 0, _QUERY + b"SELECT 1")
             return _receive(connection)[1][0] != _ERROR
-    except (OSError, IndexError):
+    except (OSError, IndexError, ValueError):
         return False
+
+
+def _challenge(greeting: bytes) -> bytes:
+    """The random bytes that a server greets with: eight after its version and our number, the other twelve further on."""
+    after = greeting.index(b"\0", 1) + 5
+    return greeting[after : after + 8] + greeting[after + 27 : after + 39]
+
+
+def _proof(password: str, challenge: bytes) -> bytes:
+    """Shows that one knows the password without telling it (mysql_native_password)."""
+    once = hashlib.sha1(password.encode(), usedforsecurity=False).digest()
+    twice = hashlib.sha1(once, usedforsecurity=False).digest()
+    mask = hashlib.sha1(challenge + twice, usedforsecurity=False).digest()
+    return bytes(left ^ right for left, right in zip(once, mask, strict=True))
 
 
 def _send(connection: socket.socket, number: int, content: bytes) -> None:

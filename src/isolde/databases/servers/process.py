@@ -1,8 +1,8 @@
 """One private server: a recipe says how it is made, this file keeps its processes.
 
-The server listens on a free loopback port, keeps its data in a temporary directory, and runs as an unprivileged
-user when we are root, since several servers refuse to run as root. It is ended with us, whatever happens to us short of
-a power cut: a context manager for the ordinary way, the kernel's parent-death signal for the others.
+The server listens on a free loopback port, has a password that nobody else knows, keeps its data in a temporary directory,
+and runs as an unprivileged user when we are root, since several servers refuse to run as root. It is ended with us, whatever
+happens to us short of a power cut: a context manager for the ordinary way, the kernel's parent-death signal for the others.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import atexit
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import socket
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -24,6 +25,7 @@ from typing import Any, Protocol, Self
 from isolde.databases.servers.directory import HeldDirectory
 from isolde.errors import DatabaseUnavailable
 
+_PREPARE_S = 300.0
 _START_S = 60.0
 _STOP_S = 20.0
 _GONE_S = 10.0
@@ -46,6 +48,8 @@ class Place:
     directory: Path
     port: int
     owner: Owner | None
+    secret: str = field(default="", repr=False)
+    """The password of this server alone: the port is open to every user of the machine."""
 
     @property
     def data(self) -> Path:
@@ -68,7 +72,7 @@ class Recipe(Protocol):
         """Fills the data directory; uses ``run_as_owner``. The port may still change after it."""
 
     def command(self, place: Place) -> list[str]:
-        """The server's program and arguments, to stay in the foreground."""
+        """The server's program and arguments, to stay in the foreground. Everybody can read them: no secret may be among them."""
 
     def environment(self) -> dict[str, str]:
         """What is added to the environment."""
@@ -76,8 +80,11 @@ class Recipe(Protocol):
     def ready(self, place: Place) -> bool:
         """Whether the server answers; called again and again, and quick."""
 
+    def close_to_others(self, place: Place) -> None:
+        """Called once, when the server answers for the first time: whatever only a running server can be told."""
+
     def url(self, place: Place) -> str:
-        """How adapters find it."""
+        """How adapters find it, with its password."""
 
 
 class Running(Protocol):
@@ -125,6 +132,11 @@ class PortTaken(DatabaseUnavailable):
     """Somebody else listens on the port that was free a moment ago."""
 
 
+def new_secret() -> str:
+    """A password that nobody guesses, of letters and digits only."""
+    return secrets.token_hex(16)
+
+
 def free_port() -> int:
     """A loopback port that nobody listens on at this moment."""
     with socket.socket() as probe:
@@ -151,28 +163,62 @@ def pid_in(file: Path) -> int | None:
     return None if _gone(pid) else pid
 
 
+# Reads from a pipe that only we hold the other end of, beside the command: when we die, its end comes, and everything that the
+# command started ends with it. The kernel's own signal would reach the command alone.
+_WATCHED = """exec 3<&0
+{ read -r _ <&3; kill -KILL 0; } </dev/null &
+watcher=$!
+"$@" 3<&- </dev/null
+status=$?
+kill "$watcher"
+exit "$status"
+"""
+
+
+def written_for_owner(place: Place, name: str, content: str) -> Path:
+    """A file in the server's directory that its user alone can read."""
+    path = place.directory / name
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as file:
+        file.write(content)
+        if place.owner is not None:
+            os.fchown(handle, place.owner.uid, place.owner.gid)
+    return path
+
+
 def run_as_owner(command: list[str], place: Place, environment: dict[str, str], name: str) -> str:
     """What a preparing command wrote when it came to its end; ``DatabaseUnavailable`` with its last words if it fails."""
+    end, ours = os.pipe()
     try:
         # In a session of its own: Ctrl-C is ours to handle, and what it started in turn has to end before its files are removed.
         process: subprocess.Popen[str] = subprocess.Popen(
-            command,
+            ["/bin/sh", "-c", _WATCHED, "sh", *command],
             **_ownership(place),
             env=os.environ | environment,
             cwd="/",
-            stdin=subprocess.DEVNULL,
+            stdin=end,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
     except OSError as error:
+        os.close(ours)
         raise DatabaseUnavailable(f"{name}: {command[0]} cannot be run: {error.strerror}") from None
+    finally:
+        os.close(end)
     try:
-        out, errors = process.communicate()
+        out, errors = process.communicate(timeout=_PREPARE_S)
+    except subprocess.TimeoutExpired:
+        _end_with_children(process)
+        raise DatabaseUnavailable(
+            f"{name}: {Path(command[0]).name} did not come to its end within {_PREPARE_S:.0f} s"
+        ) from None
     except BaseException:
         _end_with_children(process)
         raise
+    finally:
+        os.close(ours)
     if process.returncode:
         words = (errors or out).strip().splitlines()
         raise DatabaseUnavailable(f"{name}: {Path(command[0]).name} failed: {' / '.join(words[-_LOG_LINES:])}")
@@ -181,16 +227,19 @@ def run_as_owner(command: list[str], place: Place, environment: dict[str, str], 
 
 
 class Server:
-    """A private server. ``stop`` it, or use it as a context manager."""
+    """A private server. ``stop`` it, or use it as a context manager.
 
-    def __init__(self, recipe: Recipe) -> None:
+    The servers of a cluster share one ``secret``; else each has its own.
+    """
+
+    def __init__(self, recipe: Recipe, secret: str | None = None) -> None:
         self._recipe = recipe
         self._directory = HeldDirectory(recipe.name)
         directory = self._directory.path
         owner = _owner(recipe.user)
         if owner is not None:
             os.chown(directory, owner.uid, owner.gid)
-        self.place = Place(directory, free_port(), owner)
+        self.place = Place(directory, free_port(), owner, secret or new_secret())
         self._process: subprocess.Popen[bytes] | None = None
         self._paused: list[int] = []
         # Whoever forgets us leaves no directory behind; the processes end by themselves.
@@ -198,6 +247,7 @@ class Server:
         try:
             recipe.initialise(self.place)
             self._start_where_free()
+            recipe.close_to_others(self.place)
         except BaseException:
             self.stop()
             raise
@@ -244,7 +294,7 @@ class Server:
                     command,
                     **_ownership(self.place),
                     env=environment,
-                    cwd="/",
+                    cwd=self.place.directory,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -413,38 +463,6 @@ def _state(pid: int) -> str:
 def _gone(pid: int) -> bool:
     """Whether a process has ended; one that nobody has asked about yet (a zombie) has."""
     return _state(pid) in "ZX"
-
-
-def reachable(directory: Path) -> bool:
-    """Whether the user that a server runs as can get there: root's own home is closed to others."""
-    return os.geteuid() != 0 or all(place.stat().st_mode & 0o001 for place in (directory, *directory.parents))
-
-
-def within_reach(program: str, place: Place) -> str:
-    """The program where the server's user can run it: a copy in the server's own directory, if need be."""
-    path = Path(program)
-    if place.owner is None or reachable(path.parent):
-        return program
-    copied = place.directory / path.name
-    if not copied.exists():
-        shutil.copy(path, copied)
-        copied.chmod(0o755)
-    return str(copied)
-
-
-def native_program(name: str) -> str | None:
-    """The program of this name on the path that needs no other one: a Python environment may have a script of the same name,
-    whose interpreter the server's user cannot reach.
-    """
-    for directory in os.get_exec_path():
-        candidate = Path(directory) / name
-        try:
-            with candidate.open("rb") as file:
-                if file.read(4) == b"\x7fELF" and os.access(candidate, os.X_OK):
-                    return str(candidate)
-        except OSError:
-            continue
-    return None
 
 
 def _await_gone(pids: list[int]) -> None:

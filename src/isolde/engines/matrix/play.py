@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from isolde.databases import Adapter, Connection, Database, Feature, Kind, Offer, SqlConnection, Table
 from isolde.databases.stepper import PATIENCE_S, End, Step, SteppedSession, Stepper
+from isolde.databases.waiting import patiently
 from isolde.engines.matrix.schedules import FIRST, SCHEDULES, Played, Schedule
 from isolde.errors import Aborted, IsoldeError
 from isolde.history import History, Key, Read, Status, Transaction, Value, Write
@@ -188,9 +189,10 @@ def _transact(database: Database, table: Table, actions: list[Callable[[Connecti
     try:
         for _ in range(_TRIES):
             try:
-                connection.begin(database.offers()[-1])
-                results = [action(connection) for action in actions]
-                connection.commit()
+                with patiently(connection):
+                    connection.begin(database.offers()[-1])
+                    results = [action(connection) for action in actions]
+                    connection.commit()
                 return results
             except Aborted:
                 connection.rollback()

@@ -62,9 +62,9 @@ class Client(ABC, Generic[P]):
     def __init__(self, number: int, journal: Journal, shared: Surroundings) -> None:
         self.tally = Tally()
         self.busy_since: float | None = None
-        """When the transaction that is now waited for began; read by the watchdog."""
+        """Since when the database is waited for now; read by the watchdog."""
         self.doing: str | None = None
-        """What that transaction is called, if it has a name."""
+        """What the transaction that is waited for is called, if it has a name."""
         self.connection: Connection | None = None
         self._shared, self._journal = shared, journal
         self._name = number
@@ -96,6 +96,7 @@ class Client(ABC, Generic[P]):
         shared = self._shared
         deadline = time.monotonic() + shared.patience_s
         while True:
+            self.busy_since = time.monotonic()
             try:
                 self.connection = shared.database.connect(shared.table)
                 return
@@ -103,6 +104,8 @@ class Client(ABC, Generic[P]):
                 if time.monotonic() > deadline or shared.stop.is_set():
                     raise
                 time.sleep(0.05)
+            finally:
+                self.busy_since = None
 
     def close(self) -> None:
         if self.connection is not None:

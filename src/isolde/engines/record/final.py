@@ -7,8 +7,24 @@ import time
 from collections.abc import Iterable
 
 from isolde.databases import Connection, Database, Offer, Table
-from isolde.errors import Aborted, ConnectionLost
+from isolde.databases.waiting import patiently
+from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, OutsideError
 from isolde.history import Key, Value
+
+_TRIES = 20
+
+
+def _read(connection: Connection, offer: Offer, key: int) -> Value:
+    for _ in range(_TRIES):
+        try:
+            connection.begin(offer)
+            raw = json.loads(connection.read(key))
+            connection.commit()
+        except Aborted:
+            connection.rollback()
+        else:
+            return tuple(raw) if isinstance(raw, list) else raw
+    raise OutsideError(f"the database aborted a read of the key {key} {_TRIES} times with nobody else there")
 
 
 def final_state(
@@ -24,14 +40,9 @@ def final_state(
                 try:
                     if connection is None:
                         connection = database.connect(table)
-                    connection.begin(offer)
-                    raw = json.loads(connection.read(key))
-                    connection.commit()
-                    state[key] = tuple(raw) if isinstance(raw, list) else raw
-                except Aborted:
-                    assert connection is not None
-                    connection.rollback()
-                except ConnectionLost:
+                    with patiently(connection):
+                        state[key] = _read(connection, offer, key)
+                except (ConnectionLost, DatabaseUnavailable):
                     if connection is not None:
                         connection.close()
                         connection = None

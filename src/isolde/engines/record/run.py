@@ -18,8 +18,8 @@ from typing import Any
 from isolde.databases import Database, Table
 from isolde.engines.record.client import Client, Surroundings, Tally
 from isolde.engines.record.gate import Gate
-from isolde.engines.record.journal import Journal
-from isolde.errors import InputError, IsoldeError, UsageError
+from isolde.engines.record.journal import Journal, write_private
+from isolde.errors import DatabaseUnavailable, InputError, IsoldeError, UsageError
 from isolde.formats.recording import HEADER, HISTORY, SESSIONS, merged
 
 _POLL_S = 0.1
@@ -239,13 +239,7 @@ class Run:
         for ended, client in zip(self._ended, self._clients, strict=True):
             since, doing = client.busy_since, client.doing
             if not ended.is_set() and since is not None and now - since > bound + _STUCK_S:
-                what = f"a transaction {doing}" if doing else "a transaction"
-                self._failed(
-                    UsageError(
-                        f"{what} did not end within {bound:g} s, nor when its connection was broken off;"
-                        " does its program loop for ever?"
-                    )
-                )
+                self._failed(_stuck(client.connection is None, doing, bound))
                 return True
         return False
 
@@ -291,6 +285,14 @@ class Run:
         return total
 
 
+def _stuck(connecting: bool, doing: str | None, bound_s: float) -> IsoldeError:
+    if connecting:
+        return DatabaseUnavailable(f"the database let nobody in and refused nobody for {bound_s + _STUCK_S:g} s")
+    what = f"a transaction {doing}" if doing else "a transaction"
+    end = f"{what} did not end within {bound_s:g} s, nor when its connection was broken off"
+    return UsageError(f"{end}; does its program loop for ever?") if doing else DatabaseUnavailable(end)
+
+
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """Keeps Ctrl-C and its like waiting: in the middle of Thread.start nobody could say whether there is a thread."""
@@ -331,10 +333,12 @@ def _prepare(job: Job) -> None:
         "meta": dict(job.meta),
     }
     try:
-        (job.directory / SESSIONS).mkdir(parents=True)
-        (job.directory / HEADER).write_text(json.dumps(header) + "\n")
+        if not job.directory.is_dir():
+            job.directory.mkdir(mode=0o700, parents=True)
+        (job.directory / SESSIONS).mkdir(mode=0o700)
+        write_private(job.directory / HEADER, json.dumps(header).encode() + b"\n")
         if job.loaded:
-            (job.directory / SESSIONS / "load.jsonl").write_bytes(job.loaded)
+            write_private(job.directory / SESSIONS / "load.jsonl", job.loaded)
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}; choose another place with --output") from None
 
@@ -344,7 +348,7 @@ def finish(directory: Path) -> Path:
     history = directory / HISTORY
     partial = history.with_suffix(".partial")
     try:
-        partial.write_bytes(merged(directory))
+        write_private(partial, merged(directory))
         partial.replace(history)
     except OSError as error:
         partial.unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from random import Random
 from typing import Any, cast, get_args
 
 from isolde.databases import Database, Kind, Offer, SqlConnection, Table
+from isolde.databases.waiting import FILL_S, STATEMENT_S, patiently
 from isolde.engines.record.application.values import as_json
 from isolde.errors import (
     Aborted,
@@ -33,9 +33,6 @@ from isolde.workloads.blame import blamed
 _ROWS_A_STATEMENT = 100
 _SHOWN = 3
 _TRIES = 20
-# How long one statement is waited for: rows and invariants of large sizes take their time, to drop a table does not.
-_PATIENCE_S = 60.0
-_PATIENCE_TO_DROP_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +66,7 @@ class Installation:
         self._strongest: Offer = database.offers()[-1]
         self._timeout_s = timeout_s
         self._waited_for: SqlConnection | None = None
+        self._freed = False
 
     def create(self, seed: int) -> bytes:
         """Makes the tables and fills them in one transaction; gives its line of the history.
@@ -130,12 +128,13 @@ class Installation:
 
     def drop(self) -> None:
         """Removes the tables, those that refer to others first; what is not there is passed over."""
+        self._freed = False
         connection = self._connect()
         refused: StatementFailed | None = None
         try:
             for name in reversed(list(self.application.schema.tables)):
                 try:
-                    with self._patiently(connection, _PATIENCE_TO_DROP_S):
+                    with self._patiently(connection, STATEMENT_S):
                         connection.execute(
                             f"DROP TABLE IF EXISTS {quoted(self.prefix + name, self.translator.dialect)}"
                         )
@@ -147,8 +146,16 @@ class Installation:
         if refused is not None:
             raise refused
 
+    def removal(self) -> str:
+        """What a person types to remove the tables."""
+        names = reversed(list(self.application.schema.tables))
+        return "; ".join(
+            f"DROP TABLE IF EXISTS {quoted(self.prefix + name, self.translator.dialect)}" for name in names
+        )
+
     def broken(self, after: int) -> list[Broken]:
         """The invariants that do not hold at this moment; nobody else may be at work."""
+        self._freed = False
         connection = self._connect()
         try:
             found = []
@@ -164,7 +171,8 @@ class Installation:
             connection.close()
 
     def free(self) -> None:
-        """Breaks off what is waited for, from any thread."""
+        """Breaks off what is waited for and what would be asked next, from any thread."""
+        self._freed = True
         waited_for = self._waited_for
         if waited_for is not None:
             waited_for.abandon()
@@ -184,29 +192,15 @@ class Installation:
         raise DatabaseUnavailable(f"the invariant {name} could not be looked at: aborted again and again")
 
     @contextmanager
-    def _patiently(self, connection: SqlConnection, seconds: float = _PATIENCE_S) -> Iterator[None]:
+    def _patiently(self, connection: SqlConnection, seconds: float = FILL_S) -> Iterator[None]:
         """Somebody may hold a lock, and a server may hang: what is asked in here is broken off after a while."""
-        seconds = max(seconds, self._timeout_s)
-        over = threading.Event()
-
-        def give_up() -> None:
-            over.set()
-            connection.abandon()
-
-        timer = threading.Timer(seconds, give_up)
-        timer.daemon = True
-        timer.start()
+        if self._freed:
+            raise ConnectionLost("broken off")
         self._waited_for = connection
         try:
-            yield
-        except ConnectionLost:
-            if not over.is_set():
-                raise
-            raise DatabaseUnavailable(
-                f"the database did not answer within {seconds:g} s; is a table locked? --timeout gives it longer"
-            ) from None
+            with patiently(connection, max(seconds, self._timeout_s), "; is a table locked? --timeout gives it longer"):
+                yield
         finally:
-            timer.cancel()
             self._waited_for = None
 
     def _connect(self) -> SqlConnection:

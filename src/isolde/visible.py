@@ -1,0 +1,66 @@
+"""Text of others, as it may be shown: ids, names of files and sessions, and what servers say may hold anything.
+
+A terminal obeys some characters (escape sequences, the bell, returns) and some turn what follows around or hide it. Each
+of them is written as an escape, a newline too: what is meant to be one line stays one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+Paint = Callable[[str, str], str]
+"""Gives a text a colour."""
+
+# Bytes of a file's name that are no UTF-8, as Python keeps them.
+_FIRST_BYTE, _LAST_BYTE, _BYTES = 0xDC80, 0xDCFF, 0xDC00
+
+
+def visible(text: str) -> str:
+    r"""The text with everything escaped that is not simply a sign on the screen.
+
+    >>> print(visible("a\x1b[31mb\nc\u202ed\udcffe"))
+    a\x1b[31mb\nc\u202ed\xffe
+    """
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else _escape(sign) for sign in text)
+
+
+def _escape(sign: str) -> str:
+    number = ord(sign)
+    if _FIRST_BYTE <= number <= _LAST_BYTE:
+        return f"\\x{number - _BYTES:02x}"
+    return sign.encode("unicode_escape", "surrogatepass").decode()
+
+
+def safe_lines(render: Callable[[Paint], Iterable[str]], paint: Paint) -> str:
+    """The lines that ``render`` gives, as one text: each stays one line, and nothing has a colour but what it paints."""
+    # Imported here: the program is to start quickly, and most calls of it need none of this.
+    import secrets
+
+    token = secrets.token_hex(8)
+    painted: dict[str, str] = {}
+
+    def mark(text: str, colour: str) -> str:
+        place = f"<{token}-{len(painted)}>"
+        painted[place] = paint(visible(text), colour)
+        return place
+
+    text = "\n".join(visible(line) for line in render(mark))
+    return re.sub(rf"<{token}-\d+>", lambda place: painted[place[0]], text)
+
+
+def dumped(content: object) -> str:
+    r"""One line of JSON, in which every sign that is not simply one is escaped as JSON has it.
+
+    >>> print(dumped({"id": "a\x9b\u202eä"}))
+    {"id": "a\u009b\u202eä"}
+    """
+    text = json.dumps(content, ensure_ascii=False)
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else _json_escape(sign) for sign in text)
+
+
+def _json_escape(sign: str) -> str:
+    escaped: Any = json.dumps(sign)
+    return str(escaped[1:-1]) if escaped[1:2] == "\\" else f"\\u{ord(sign):04x}"
