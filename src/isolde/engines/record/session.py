@@ -105,8 +105,8 @@ class Session(Client[Plan]):
             connection.write(key, new)
             self._beliefs[key] = new
             return
-        # The comma says that all digits are there: what breaks off before it was not sent. Of one that was aborted before its answer
-        # nobody can say what it found; that it meant to write is all there is.
+        # The comma says that all digits are there: what breaks off before it was not sent. Of one that was aborted before its
+        # answer nobody can say what it found; that it meant to write is all there is.
         begun = b'["cas",%d,%d,%d,' % (key, expected, new)
         transaction.begin(begun, if_applied=b"true]", if_not=b'["w",%d,%d]' % (key, new))
         swap = connection.compare_and_set(key, expected, new)
