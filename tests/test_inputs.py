@@ -41,7 +41,7 @@ def test_the_name_of_a_file_need_not_be_utf8(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stderr) == (0, b"")
     ran = isolde("check", os.fsencode(tmp_path) + b"/none\xff")
     assert ran.returncode == 2
-    assert ran.stderr.endswith(b"none\\udcff: No such file or directory\n")
+    assert ran.stderr.endswith(b"none\\xff: No such file or directory\n")
 
 
 # --- Pipes ------------------------------------------------------------------------------------------------------------
