@@ -50,6 +50,11 @@ def _levels(names: Iterable[str]) -> list[Level]:
     "--format", type=click.Choice(NAMES), metavar="FORMAT", help="The files' format. [default: told by content]"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (with several files, one a line).")
+@click.option(
+    "--all-cases",
+    is_flag=True,
+    help="Of a violation that is shown case by case, draw every case, not only the likeliest.",
+)
 @click.option("--all-anomalies", is_flag=True, help="Report one anomaly for each strongly connected component.")
 @click.option("--session-order/--no-session-order", default=True, help="Must the order inside a session be kept?")
 @click.option("--judge-aborted", is_flag=True, help="Judge what aborted transactions read, too.")
@@ -70,6 +75,7 @@ def check(
     names: tuple[str, ...],
     format: str | None,
     as_json: bool,
+    all_cases: bool,
     all_anomalies: bool,
     session_order: bool,
     judge_aborted: bool,
@@ -112,9 +118,9 @@ def check(
             named = {"file": path} if len(histories) > 1 else {}
             click.echo(_dump(named | document(report)))
         else:
-            click.echo(
-                ("\n" if number else "") + render_report(path, report, named_transactions(columns, report), paint)
-            )
+            named_ones = named_transactions(columns, report)
+            text = render_report(path, report, named_ones, paint, all_cases=all_cases)
+            click.echo(("\n" if number else "") + text)
         if witness is not None:
             _write_witness(columns, report, witness, session_order=session_order, judge_aborted=judge_aborted)
         statuses += [_STATUS[finding.verdict] for finding in report.findings]

@@ -157,7 +157,7 @@ class _Reader:
             if name == "initial" and not quoted:
                 initial.update(self.assignments())
             elif name == "versions" and not quoted:
-                versions += [VersionChain(key, _chain(self, value)) for key, value in self.assignments().items()]
+                versions += [VersionChain(key, _chain(self, value)) for key, value in self.assignments()]
             else:
                 self.session(name, transactions)
         seen: set[object] = set()
@@ -167,12 +167,12 @@ class _Reader:
             seen.add(transaction.id)
         return History(tuple(transactions), initial=initial, versions=tuple(versions))
 
-    def assignments(self) -> dict[Key, Value]:
-        values: dict[Key, Value] = {}
+    def assignments(self) -> list[tuple[Key, Value]]:
+        values: list[tuple[Key, Value]] = []
         while not self.at_separator():
             key = self.name("a key")
             self.expect("=")
-            values[key] = self.value()
+            values.append((key, self.value()))
         return values
 
     def session(self, session: Key, transactions: list[Transaction]) -> None:
