@@ -407,6 +407,9 @@ class Explainer(Mentioned):
         closes = bool(links) and links[-1].target == links[0].source
         inferred = any(link.basis == "inferred" or link.through is not None for link in links)
         adya = adya_class([link.kind for link in links], inferred=inferred) if closes else ""
+        if any(link.kind == "rt" for link in links):
+            # Adya's classes know no clock.
+            adya = ""
         if adya == "g0" and name != "g0":
             adya = "" if name == "contradictory-versions" else "g1c"
         return Anomaly(name, ids, links, text, positions, extra, adya=adya)

@@ -171,7 +171,7 @@ _CLASS = {
 
 
 def adya_class(kinds: Sequence[str], *, inferred: bool = False) -> str:
-    """Adya's name for a cycle with edges of these kinds, session order and real time counted as reads are.
+    """Adya's name for a cycle with edges of these kinds, session order counted as reads are.
 
     An overwrite whose order is ``inferred``, or that only a reader shows, has another side: were it the other way round, there
     would be a g-single.
