@@ -21,6 +21,7 @@ import pytest
 from isolde._core import Columns
 from isolde.errors import IsoldeError
 from isolde.formats import decode, encode, read, write
+from isolde.history import Append, History, Read, Scan, Sql
 from test_foreign_formats import BINCODE, COBRA, SAMPLES, TIMED_COBRA
 
 INPUTS = 4_000
@@ -171,6 +172,13 @@ TOKENS = (
     b"18446744073709551615",
     b"\xff" * 8,
     b"x==?",
+    b'"log":[],',
+    b" log=[] ",
+    b'["k",[]],',
+    b'["a","l",2],',
+    b"w(0,0,1,1)\n",
+    b":f :cas, ",
+    b":type :fail, ",
 )
 MUTATIONS: tuple[Callable[[random.Random, bytearray, bytes], None], ...] = (
     flip,
@@ -232,6 +240,8 @@ def fault(data: bytes, suffix: str, directory: Path) -> str | None:
 
 def unfaithful(columns: Columns, directory: Path) -> str | None:
     """What writing and reading again changed."""
+    if (found := contradiction(decode(columns))) is not None:
+        return found
     text = columns.to_jsonl()
     if Columns.from_jsonl(text).to_jsonl() != text:
         return "JSON Lines read back differently"
@@ -254,6 +264,30 @@ def unfaithful(columns: Columns, directory: Path) -> str | None:
         counts = read(path, name).counts()
         if counts.committed != columns.counts().committed and suffix not in (".plume", ".awdit"):
             return f"{name} read back differently"
+    return None
+
+
+def contradiction(history: History) -> str | None:
+    """What no history may be, whatever file it came from: of two kinds of keys, or with names that are no names."""
+    names = [t.id for t in history.transactions] + [t.session for t in history.transactions] + list(history.initial)
+    kinds = {isinstance(value, tuple) for value in history.initial.values() if value is not None}
+    for op in (op for t in history.transactions for op in t.ops):
+        match op:
+            case Scan(_) | Sql(_):
+                continue
+            case Append():
+                kinds.add(True)
+            case Read(_, None):
+                pass
+            case Read(_, value):
+                kinds.add(isinstance(value, tuple))
+            case _:
+                kinds.add(False)
+        names.append(op.key)
+    if len(kinds) > 1:
+        return "lists and registers in one history"
+    if any(isinstance(name, bool) or not isinstance(name, int | str) for name in names):
+        return f"a name that is none: {names}"
     return None
 
 

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from isolde._core import Columns
+from isolde.engines.check import check
 from isolde.errors import MalformedHistory
+from isolde.findings import Verdict
 from isolde.formats import decode, encode, read
 from isolde.history import History, Key, Sql, Value, Write
+from isolde.levels import Level
 
 # --- What is refused, and how -----------------------------------------------------------------------------------------
 
@@ -114,6 +117,11 @@ MALFORMED: dict[str, tuple[str, str]] = {
     "serial tie": ('{"session":1,"serial":2,"ops":[]}\n\n{"session":1,"serial":2.0,"ops":[]}', '3: "serial" is 2; expected a place of its own in the serialization order (transaction 0 has it)'),
     "registers and lists": (op('["w","x",1]') + "\n" + op('["r","y",1],["a","x",1]'), '2: "ops[1]" is an operation on lists (a, reads of arrays); expected only operations on registers (w, cas, reads of single values), as earlier in this history'),
     "lists and registers": (op('["r","x",[]],["r","x",1]'), '1: "ops[1]" is an operation on registers (w, cas, reads of single values); expected only operations on lists (a, reads of arrays), as earlier in this history'),
+    "a list among the initial values of registers": ('{"isolde":"history","initial":{"x":0,"log":[]}}\n' + op('["w","x",1]'), '1: "initial" is a list for the key "log"; expected a single value, because operations are on registers (w, cas, reads of single values): a history has one kind of keys'),
+    "a list of pairs with a list": ('{"isolde":"history","initial":[[1,[5]]]}\n' + op('["cas",2,null,1,true]'), '1: "initial" is a list for the key 1; expected a single value, because operations are on registers (w, cas, reads of single values): a history has one kind of keys'),
+    "a single value among lists": ('{"isolde":"history","initial":{"x":[],"y":0}}\n' + op('["a","x",1]'), '1: "initial" is a single value for the key "y"; expected a list, because operations are on lists (a, reads of arrays): a history has one kind of keys'),
+    "initial values of both kinds": ('{"isolde":"history","initial":{"x":null,"y":0,"z":[]}}\n' + op('["r","x",null]'), '1: "initial" is a list for the key "z"; expected a single value, because that of "y" is a single value: a history has one kind of keys'),
+    "initial values and SQL": ('{"isolde":"history","initial":{"x":0}}\n' + op('{"sql":""}'), '1: "initial" is a single value for the key "x"; expected no initial value, because operations are on SQL tables (sql): a history has one kind of keys'),
     "SQL and registers": (op('{"sql":""},["w","x",1]'), '1: "ops[1]" is an operation on registers (w, cas, reads of single values); expected only operations on SQL tables (sql), as earlier in this history'),
 }  # fmt: skip
 
@@ -154,6 +162,27 @@ def test_an_error_counts_the_transactions_before_it() -> None:
 def accepted(text: str | bytes) -> History:
     """What the reader makes of a text."""
     return decode(Columns.from_jsonl(text if isinstance(text, bytes) else text.encode(), "h.jsonl"))
+
+
+def test_what_is_absent_fits_every_kind_of_keys() -> None:
+    head = '{"isolde":"history","initial":{"x":null}}'
+    for used in ('["w","y",1]', '["a","y",1]', '{"sql":""}', '["r","x",null]'):
+        assert accepted(f"{head}\n{op(used)}").initial == {"x": None}
+
+
+def test_a_line_of_100000_unknown_fields_is_read() -> None:
+    """Each was copied for each that followed, which took minutes."""
+    fields = ",".join(f'"f{i}":{i}' for i in range(100_000))
+    (transaction,) = accepted(f'{{"isolde":"history",{fields}}}\n{{"session":1,{fields},"ops":[]}}').transactions
+    assert len(transaction.extra) == 100_000
+
+
+def test_a_history_of_50000_lists_with_initial_values_is_decided() -> None:
+    """What a key starts with was looked for among all others, for every key."""
+    initial = ",".join(f'"k{i}":[{i}]' for i in range(50_000))
+    reads = "\n".join(op(f'["r","k{i}",[{i}]]') for i in range(50_000))
+    columns = Columns.from_jsonl(f'{{"isolde":"history","initial":{{{initial}}}}}\n{reads}\n'.encode())
+    assert [f.verdict for f in check(columns, [Level.SERIALIZABLE]).findings] == [Verdict.SATISFIED]
 
 
 def test_blank_lines_are_skipped() -> None:

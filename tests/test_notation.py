@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
-from isolde.errors import IsoldeError, MalformedNotation
-from isolde.formats import encode
+from isolde.errors import InputError, IsoldeError, MalformedNotation
+from isolde.formats import encode, read
 from isolde.history import (
     Append,
     CompareAndSet,
@@ -174,3 +175,20 @@ def test_an_error_says_where_it_is_and_what_was_expected(text: str) -> None:
 def test_what_no_history_can_hold_is_refused_and_nothing_else_happens(text: str) -> None:
     with pytest.raises(IsoldeError):
         encode(parse(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# a comment\n\ninitial: x=0 log=[]\na: [w(x,1)]", '3: "initial" is a list for the key "log"; expected a single value, '),
+        ("initial: x=[] y=0\na: [a(x,1)]", '1: "initial" is a single value for the key "y"; expected a list, '),
+        ("a: [r(x,_)] [w(x,1)]\n\nb: [r(x,1)]\nc: [r(x,_)] | d: [r(y,[1])]", '4: "ops[0]" is an operation on lists '),
+        ("versions: x=[1]\n\na: [w(x,1)] [w(x,2)]@5..4", '3: "end" is 4; expected a time not before "start" (5)'),
+    ],
+)  # fmt: skip
+def test_what_only_the_whole_shows_is_told_by_the_line_of_the_text(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "h.txt"
+    path.write_text(text)
+    with pytest.raises(InputError) as raised:
+        read(str(path))
+    assert str(raised.value).startswith(f"{path}:{message}")

@@ -141,7 +141,9 @@ def _bytes_in(directory: Path) -> int:
     ("torn", "ops"),
     [
         ('{"session":0,"start":1,"ops":[["r",0,0],["w",0,5]', ["r", "w"]),
-        ('{"session":0,"start":1,"ops":[["w",0,5],["cas",1,0,7', ["w", "cas"]),
+        ('{"session":0,"start":1,"ops":[["r",0,0],["cas",1,0,7,', ["r", "cas"]),
+        ('{"session":0,"start":1,"ops":[["r",0,0],["cas",1,0,7', ["r"]),
+        ('{"session":0,"start":1,"ops":[["w",0,5],["cas",1,0,7,fal', ["w", "cas"]),
         ('{"session":0,"start":1,"ops":[["w",0,5]],"status":"comm', ["w"]),
         ('{"session":0,"start":1,"ops":[["w",0,5]],"status":"committed","end":12', ["w"]),
         ('{"session":0,"start":1,"ops":[["r",0,0],["w",0,', ["r"]),

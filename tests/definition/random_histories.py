@@ -91,6 +91,9 @@ def random_history(rng: random.Random, *, shape: str) -> History:
     if rng.random() < 0.1:
         rng.shuffle(transactions)
     versions = _versions(rng, keys, store.past) if shape not in LISTS and rng.random() < 0.15 else ()
+    if rng.random() < 0.1:
+        # Keys that nobody touches make no difference.
+        initial = {**initial, "untouched": (7,) if shape in LISTS else 7, "absent": None}
     return History(tuple(transactions), initial=initial, versions=versions)
 
 
@@ -109,7 +112,7 @@ def _initial(rng: random.Random, shape: str, keys: Sequence[Key]) -> Store:
     if rng.random() < 0.4:
         return {}
     if shape in LISTS:
-        return {key: (0,) for key in keys if rng.random() < 0.3}
+        return {key: rng.choice(((0,), (0,), ())) for key in keys if rng.random() < 0.3}
     return {key: 0 for key in keys if rng.random() < 0.9}
 
 

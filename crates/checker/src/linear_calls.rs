@@ -79,8 +79,7 @@ pub struct Object<'h> {
 impl<'h> Object<'h> {
     /// The calls of `key`. With `judge_aborted`, what transactions without effect read must be explained, too.
     pub fn of_key(history: &'h History, attribution: &Attribution, key: u32, judge_aborted: bool) -> Object<'h> {
-        let name = history.keys.name(key);
-        let initial = history.header.initial.iter().rfind(|(k, _)| *k == name).map_or(Value::NULL, |(_, value)| *value);
+        let initial = history.initial_value(key);
         let places = attribution.places(key);
         let holds_list = |op: &u32| match history.op(*op as usize) {
             Op::Append(..) => true,

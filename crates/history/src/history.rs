@@ -1,10 +1,10 @@
 //! The history in columns: one row a transaction, one row an operation.
 
-use rustc_hash::FxHashMap;
+use std::sync::OnceLock;
 
 use crate::error::{Malformed, Result};
 use crate::names::Names;
-use crate::value::{Atoms, Kind, Value};
+use crate::value::{Atoms, Value};
 
 /// The key of an operation that has none (scans, SQL).
 pub const NO_KEY: u32 = u32::MAX;
@@ -148,6 +148,8 @@ pub struct Header {
     pub meta: Option<Box<str>>,
     /// Unknown fields, as in [`Extra::fields`].
     pub fields: Box<str>,
+    /// The 1-based line it was read from, or 0.
+    pub(crate) line: u64,
     /// Whether `initial` was a JSON object, where integer keys can only be spelled as strings.
     pub(crate) spelled: bool,
 }
@@ -161,16 +163,6 @@ pub enum Space {
     Lists,
     /// SQL statements.
     Sql,
-}
-
-impl Space {
-    fn describe(self) -> &'static str {
-        match self {
-            Space::Registers => "registers (w, cas, reads of single values)",
-            Space::Lists => "lists (a, reads of arrays)",
-            Space::Sql => "SQL tables (sql)",
-        }
-    }
 }
 
 /// A whole history.
@@ -200,6 +192,8 @@ pub struct History {
     pub versions: Vec<(u32, Vec<Value>)>,
     /// The first operation of each key space seen: the space, its line and its field.
     pub(crate) spaces: Vec<(Space, u64, String)>,
+    /// What each key holds at first, by its number, once that was asked.
+    initial_by_key: OnceLock<Vec<Value>>,
 }
 
 impl History {
@@ -213,15 +207,28 @@ impl History {
         self.txns.id.is_empty()
     }
 
-    /// Whether the keys hold lists.
+    /// Whether the keys hold lists. [`History::finish`] refuses lists among the initial values of other keys, so that one list
+    /// anywhere tells the kind of all.
     pub fn has_lists(&self) -> bool {
         !self.lists.first.is_empty() || self.ops.kind.contains(&OpKind::Append)
     }
 
-    /// What a key holds before the first transaction.
+    /// What a key holds before the first transaction. Asked only once the history is complete.
     pub fn initial_value(&self, key: u32) -> Value {
-        let name = self.keys.name(key);
-        self.header.initial.iter().find(|(other, _)| *other == name).map_or(Value::NULL, |&(_, value)| value)
+        self.initial_values()[key as usize]
+    }
+
+    /// What each key holds before the first transaction, by its number.
+    pub(crate) fn initial_values(&self) -> &[Value] {
+        self.initial_by_key.get_or_init(|| {
+            let mut values = vec![Value::NULL; self.keys.len()];
+            for &(name, value) in &self.header.initial {
+                if let Some(key) = self.keys.find(name) {
+                    values[key as usize] = value;
+                }
+            }
+            values
+        })
     }
 
     /// The operations of a transaction, as a range of rows.
@@ -304,12 +311,12 @@ impl History {
         }
     }
 
-    /// Replaces what reads returned, by key and value: for readers that know only at the end what a value means.
-    pub(crate) fn map_reads(&mut self, meant: impl Fn(u32, Value) -> Value) {
+    /// Replaces what reads returned, by row, key and value: for readers that know only at the end what a value means.
+    pub(crate) fn map_reads(&mut self, meant: impl Fn(usize, u32, Value) -> Value) {
         for (row, kind) in self.ops.kind.iter().enumerate() {
             if *kind == OpKind::Read {
                 let value = value_of(self.ops.value[row]);
-                self.ops.value[row] = meant(self.ops.key[row], value).bits();
+                self.ops.value[row] = meant(row, self.ops.key[row], value).bits();
             }
         }
     }
@@ -382,101 +389,6 @@ impl History {
             self.note_space(space, line, || field);
         }
         Ok(())
-    }
-
-    /// Checks what only the whole file can show, and fills in what it left to its position.
-    pub fn finish(&mut self) -> Result<()> {
-        if let [(first, ..), (second, line, field), ..] = &self.spaces[..] {
-            return Err(Malformed {
-                line: *line,
-                field: field.clone(),
-                found: format!("an operation on {}", second.describe()),
-                expected: format!("only operations on {}, as earlier in this history", first.describe()),
-                transactions_before: 0,
-            }
-            .into());
-        }
-        for (position, id) in self.txns.id.iter_mut().enumerate() {
-            if *id == Value::MISSING {
-                *id = Value::small_int(position as i64).expect("a position has fewer than 18 digits");
-            }
-        }
-        self.check_ids_unique()?;
-        self.check_serials_unique()?;
-        self.resolve_spelled_keys();
-        Ok(())
-    }
-
-    fn check_ids_unique(&self) -> Result<()> {
-        let ids = &self.txns.id;
-        // Files mostly number their transactions upwards, and then no table of ids is needed.
-        let ascending = |w: &[Value]| match (w[0].as_small_int(), w[1].as_small_int()) {
-            (Some(a), Some(b)) => a < b,
-            _ => false,
-        };
-        if ids.windows(2).all(ascending) {
-            return Ok(());
-        }
-        let mut first = FxHashMap::with_capacity_and_hasher(ids.len(), Default::default());
-        for (row, id) in ids.iter().enumerate() {
-            if let Some(earlier) = first.insert(id.bits(), row) {
-                let place = match self.txns.line[earlier] {
-                    0 => String::new(),
-                    line => format!(" (line {line} has it already)"),
-                };
-                return Err(Malformed {
-                    line: u64::from(self.txns.line[row]),
-                    field: "id".into(),
-                    found: self.json(*id),
-                    expected: format!("an id that no other transaction of the file has{place}"),
-                    transactions_before: row as u64,
-                }
-                .into());
-            }
-        }
-        Ok(())
-    }
-
-    fn check_serials_unique(&self) -> Result<()> {
-        let mut first = FxHashMap::default();
-        for (txn, extra) in &self.extras {
-            let Some(serial) = extra.serial else { continue };
-            if let Some(earlier) = first.insert(serial.bits(), *txn) {
-                return Err(Malformed {
-                    line: u64::from(self.txns.line[*txn as usize]),
-                    field: "serial".into(),
-                    found: self.json(serial),
-                    expected: format!(
-                        "a place of its own in the serialization order (transaction {} has it)",
-                        self.json(self.txns.id[earlier as usize])
-                    ),
-                    transactions_before: u64::from(*txn),
-                }
-                .into());
-            }
-        }
-        Ok(())
-    }
-
-    /// A JSON object can name the integer key 1 only as "1". Such a name means the integer key when the
-    /// file has that key and has no string key of that name.
-    fn resolve_spelled_keys(&mut self) {
-        if !self.header.spelled {
-            return;
-        }
-        for (name, _) in &mut self.header.initial {
-            if self.keys.find(*name).is_some() {
-                continue;
-            }
-            let Kind::Text(text) = self.atoms.kind(*name) else { continue };
-            if let Some(integer) = text.parse().ok().filter(|i: &i64| i.to_string() == *text) {
-                let integer = self.atoms.integer(integer);
-                if self.keys.find(integer).is_some() {
-                    *name = integer;
-                }
-            }
-        }
-        self.header.spelled = false;
     }
 }
 

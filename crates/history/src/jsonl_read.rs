@@ -12,15 +12,23 @@ use memchr::{memchr, memchr_iter, memrchr};
 use crate::error::{Error, Malformed, Result, broken_stream};
 use crate::history::History;
 use crate::line::{Line, TRUNCATED};
+use crate::reading::{Reading, shown};
 
 const BLOCK_BYTES: usize = 2 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads a whole history from plain JSON Lines on `threads` threads. `keep_on` is asked between blocks.
-pub fn read_jsonl(mut input: impl Read, threads: usize, mut keep_on: impl FnMut() -> bool) -> Result<History> {
+pub fn read_jsonl(
+    input: impl Read,
+    threads: usize,
+    reading: &Reading,
+    mut keep_on: impl FnMut() -> bool,
+) -> Result<History> {
+    let mut input = reading.bounded_stream(input);
+    let longest = usize::try_from(reading.line_bytes).unwrap_or(usize::MAX);
     let mut history = History::default();
     if threads <= 1 {
-        let mut blocks = Blocks::new(&mut input);
+        let mut blocks = Blocks::new(&mut input, longest);
         loop {
             if !keep_on() {
                 return Err(Error::Interrupted);
@@ -56,7 +64,7 @@ pub fn read_jsonl(mut input: impl Read, threads: usize, mut keep_on: impl FnMut(
             *taken += 1;
             take_part(history, parts.recv().expect("a worker answers every block"))
         };
-        let mut blocks = Blocks::new(&mut input);
+        let mut blocks = Blocks::new(&mut input, longest);
         loop {
             if !keep_on() {
                 return Err(Error::Interrupted);
@@ -89,12 +97,12 @@ pub fn read_jsonl(mut input: impl Read, threads: usize, mut keep_on: impl FnMut(
 
 /// Reads a whole history from JSON Lines in memory.
 pub fn read_jsonl_bytes(text: &[u8]) -> Result<History> {
-    read_jsonl(text, 1, || true)
+    read_jsonl(text, 1, &Reading::default(), || true)
 }
 
 /// Reads lines that more will be appended to, so nothing about the whole is checked yet.
 pub(crate) fn read_part(text: &[u8]) -> Result<History> {
-    Ok(read_block(&Block { text: text.to_vec(), first_line: 1 })?)
+    Ok(read_block(&Block { text: text.to_vec(), first_line: 1, longest: usize::MAX })?)
 }
 
 fn take_part(history: &mut History, part: std::result::Result<History, Malformed>) -> Result<()> {
@@ -117,22 +125,25 @@ fn finish_truncated(mut wrong: Malformed) -> Malformed {
 struct Block {
     text: Vec<u8>,
     first_line: u64,
+    /// How long a line may be.
+    longest: usize,
 }
 
 struct Blocks<R> {
     input: R,
     rest: Vec<u8>,
     line: u64,
+    longest: usize,
     started: bool,
     ended: bool,
 }
 
 impl<R: Read> Blocks<R> {
-    fn new(input: R) -> Self {
-        Blocks { input, rest: Vec::new(), line: 1, started: false, ended: false }
+    fn new(input: R, longest: usize) -> Self {
+        Blocks { input, rest: Vec::new(), line: 1, longest, started: false, ended: false }
     }
 
-    /// The next block. It ends with a line end unless it is the last one.
+    /// The next block. It ends with a line end unless it is the last one, or is the beginning of a line that is too long.
     fn next(&mut self) -> std::io::Result<Option<Block>> {
         let mut text = std::mem::take(&mut self.rest);
         let mut seen = 0;
@@ -156,6 +167,11 @@ impl<R: Read> Blocks<R> {
                 break seen + at + 1;
             }
             seen = text.len();
+            // The rest of a line that nobody will read is not waited for.
+            if !self.ended && seen > self.longest {
+                self.ended = true;
+                break seen;
+            }
         };
         self.rest = text.split_off(cut);
         if text.is_empty() {
@@ -163,7 +179,7 @@ impl<R: Read> Blocks<R> {
         }
         let first_line = self.line;
         self.line += memchr_iter(b'\n', &text).count() as u64;
-        Ok(Some(Block { text, first_line }))
+        Ok(Some(Block { text, first_line, longest: self.longest }))
     }
 }
 
@@ -180,6 +196,16 @@ fn read_block(block: &Block) -> std::result::Result<History, Malformed> {
             }
             None => (std::mem::take(&mut rest), false),
         };
+        if text.len() > block.longest {
+            let limit = shown(block.longest as u64);
+            return Err(Malformed {
+                line,
+                field: String::new(),
+                found: format!("a line of more than {limit}"),
+                expected: "shorter ones; raise the limit with --line-limit if it is a history".into(),
+                transactions_before: history.len() as u64,
+            });
+        }
         if !text.iter().all(u8::is_ascii_whitespace) {
             let before = history.len() as u64;
             Line::new(text, line, complete)

@@ -12,15 +12,22 @@ mod line;
 mod names;
 mod parquet;
 mod parquet_columns;
+mod parquet_read;
+mod reading;
 mod stream;
 mod value;
+mod whole;
 
 pub use error::{Error, Malformed, Result};
-pub use foreign::{FORMATS, Format, read_foreign, read_foreign_directory, write_foreign, write_foreign_directory};
+pub use foreign::{
+    FORMATS, Format, Writing, read_foreign, read_foreign_directory, read_whole, write_foreign, write_foreign_directory,
+};
 pub use history::{Cas, Extra, Header, History, Lists, NO_KEY, NO_TIME, Op, OpKind, Ops, Space, Status, Txns};
 pub use jsonl_read::{read_jsonl, read_jsonl_bytes};
 pub use jsonl_write::{write_jsonl, write_jsonl_rows};
 pub use names::Names;
-pub use parquet::{read_parquet, write_parquet};
+pub use parquet::write_parquet;
+pub use parquet_read::read_parquet;
+pub use reading::{FailedCas, Reading};
 pub use stream::{Compression, Output, Source, decompress};
 pub use value::{Atoms, Kind, Value};

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use isolde_history as core;
-use isolde_history::{Compression, Error, Format, Output, Status};
+use isolde_history::{Compression, Error, Format, Output, Reading, Status, Writing};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::enter;
+use crate::input::failed_cas_of;
 
 /// An immutable history in columns.
 #[pyclass(frozen, module = "isolde._core._native")]
@@ -31,7 +32,8 @@ impl History {
     #[staticmethod]
     fn from_jsonl(py: Python<'_>, text: &[u8]) -> PyResult<History> {
         let text = text.to_vec();
-        let history = enter(py, move |keep_on| core::read_jsonl(core::decompress(&text[..])?, 1, keep_on))?;
+        let history =
+            enter(py, move |keep_on| core::read_jsonl(core::decompress(&text[..])?, 1, &Reading::default(), keep_on))?;
         Ok(history.into())
     }
 
@@ -67,15 +69,18 @@ impl History {
         format: &str,
         path: Option<PathBuf>,
         compression: &str,
+        compared: bool,
+        lossy: bool,
     ) -> PyResult<Vec<String>> {
         let format = format_named(format)?;
+        let writing = Writing { failed_cas: failed_cas_of(compared), lossy };
         let (inner, compression) = (self.inner.clone(), compression_named(compression));
         enter(py, move |_| {
             if let (true, Some(path)) = (format.is_directory(), &path) {
-                return core::write_foreign_directory(format, &inner, path);
+                return core::write_foreign_directory(format, &inner, writing, path);
             }
             let mut output = Late { path, compression, output: None };
-            let notes = core::write_foreign(format, &inner, &mut output)?;
+            let notes = core::write_foreign(format, &inner, writing, &mut output)?;
             output.finish()?;
             Ok(notes)
         })

@@ -1,18 +1,18 @@
 //! Inputs that are looked into before they are read.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use isolde_history as core;
-use isolde_history::{FORMATS, Source};
+use isolde_history::{FORMATS, FailedCas, Reading, Source};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::enter;
 use crate::history::{History, format_named};
+use crate::pipe;
 
 /// A file or standard input, unpacked if need be. It can be read once.
 #[pyclass(frozen, module = "isolde._core._native")]
@@ -35,7 +35,7 @@ impl Input {
     fn open(py: Python<'_>, path: Option<PathBuf>) -> PyResult<Input> {
         let source = enter(py, move |_| {
             Ok(match path {
-                Some(path) => Source::open(File::open(path)?)?,
+                Some(path) => Source::open(pipe::open(&path)?)?,
                 None => Source::open(io::stdin())?,
             })
         })?;
@@ -48,25 +48,21 @@ impl Input {
     }
 
     /// Everything, as it is.
-    fn content<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let source = self.take()?;
-        let content = enter(py, move |_| {
-            let mut content = Vec::new();
-            source.into_read().read_to_end(&mut content)?;
-            Ok(content)
-        })?;
+    fn content<'py>(&self, py: Python<'py>, reading: ReadingTuple) -> PyResult<Bound<'py, PyBytes>> {
+        let (source, reading) = (self.take()?, reading_of(reading));
+        let content = enter(py, move |mut keep_on| core::read_whole(source.into_read(), &reading, &mut keep_on))?;
         Ok(PyBytes::new(py, &content))
     }
 
     /// The history in this format.
-    fn read(&self, py: Python<'_>, format: &str, threads: usize) -> PyResult<History> {
-        let source = self.take()?;
+    fn read(&self, py: Python<'_>, format: &str, threads: usize, reading: ReadingTuple) -> PyResult<History> {
+        let (source, reading) = (self.take()?, reading_of(reading));
         let history = match format {
-            "jsonl" => enter(py, move |keep_on| core::read_jsonl(source.into_read(), threads, keep_on)),
-            "parquet" => enter(py, move |keep_on| core::read_parquet(source.into_read(), threads, keep_on)),
+            "jsonl" => enter(py, move |keep_on| core::read_jsonl(source.into_read(), threads, &reading, keep_on)),
+            "parquet" => enter(py, move |keep_on| core::read_parquet(source.into_read(), threads, &reading, keep_on)),
             other => {
                 let format = format_named(other)?;
-                enter(py, move |keep_on| core::read_foreign(format, source.into_read(), keep_on))
+                enter(py, move |keep_on| core::read_foreign(format, source.into_read(), &reading, keep_on))
             }
         };
         Ok(history?.into())
@@ -75,10 +71,23 @@ impl Input {
 
 /// Reads a history that is a directory.
 #[pyfunction]
-pub fn read_directory(py: Python<'_>, format: &str, path: PathBuf) -> PyResult<History> {
-    let format = format_named(format)?;
-    let history = enter(py, move |keep_on| core::read_foreign_directory(format, &path, keep_on))?;
+pub fn read_directory(py: Python<'_>, format: &str, path: PathBuf, reading: ReadingTuple) -> PyResult<History> {
+    let (format, reading) = (format_named(format)?, reading_of(reading));
+    let history = enter(py, move |keep_on| core::read_foreign_directory(format, &path, &reading, keep_on))?;
     Ok(history.into())
+}
+
+/// Whether failed compare-and-sets are taken as compared, and the limits of a line and of the whole, in bytes.
+pub(crate) type ReadingTuple = (bool, Option<u64>, Option<u64>);
+
+fn reading_of((compared, line_bytes, size_bytes): ReadingTuple) -> Reading {
+    let usual = Reading::default();
+    Reading { failed_cas: failed_cas_of(compared), line_bytes: line_bytes.unwrap_or(usual.line_bytes), size_bytes }
+}
+
+/// What a failed compare-and-set means.
+pub(crate) fn failed_cas_of(compared: bool) -> FailedCas {
+    if compared { FailedCas::Compared } else { FailedCas::Aborted }
 }
 
 /// The names of the formats of other tools.

@@ -10,6 +10,8 @@ mod analysis;
 mod generate;
 mod history;
 mod input;
+mod out_of_memory;
+mod pipe;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -24,10 +24,11 @@ from isolde._core.answers import (
     Violated,
     Violation,
 )
-from isolde._core.columns import Columns, Compression, Counts, Input, foreign_formats
+from isolde._core.columns import AS_USUAL, Columns, Compression, Counts, FailedCas, Input, Reading, foreign_formats
 from isolde._core.synthetic import generate, generator_names
 
 __all__ = [
+    "AS_USUAL",
     "BUDGET",
     "Analysis",
     "Assumption",
@@ -42,12 +43,14 @@ __all__ = [
     "Edge",
     "Evidence",
     "Explanation",
+    "FailedCas",
     "Input",
     "LostUpdate",
     "NoOrder",
     "OpPlace",
     "OrderConflict",
     "Proof",
+    "Reading",
     "Reason",
     "Satisfied",
     "SearchConflict",

@@ -13,6 +13,29 @@ from isolde._core._native import Input as _NativeInput
 from isolde._core.entry import THREADS, enter
 
 Compression = Literal["plain", "gzip", "zstd"]
+FailedCas = Literal["aborted", "compared"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a file is read.
+
+    ``failed_cas`` is what a failed compare-and-set of a Jepsen history means: that it did not take place (``aborted``), or that
+    it found another value (``compared``). Limits are in bytes: of a line, and of all once it is unpacked; ``None`` is the core's
+    own.
+    """
+
+    failed_cas: FailedCas = "aborted"
+    line_bytes: int | None = None
+    size_bytes: int | None = None
+
+    @property
+    def core(self) -> tuple[bool, int | None, int | None]:
+        """As the core takes it."""
+        return self.failed_cas == "compared", self.line_bytes, self.size_bytes
+
+
+AS_USUAL = Reading()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +66,9 @@ class Columns:
         return Input.open(path).read(format, threads=threads)
 
     @classmethod
-    def read_directory(cls, path: str, format: str) -> Columns:
+    def read_directory(cls, path: str, format: str, reading: Reading = AS_USUAL) -> Columns:
         """Reads a history that is a directory."""
-        return cls(enter(lambda: _native.read_directory(format, path), path), path)
+        return cls(enter(lambda: _native.read_directory(format, path, reading.core), path), path)
 
     @classmethod
     def from_jsonl(cls, text: bytes, name: str = "history") -> Columns:
@@ -65,10 +88,21 @@ class Columns:
         """Writes Parquet."""
         enter(lambda: self._native.write_parquet(path), path)
 
-    def write_foreign(self, format: str, path: str | None, compression: Compression = "plain") -> tuple[str, ...]:
-        """Writes another tool's format; gives what was renamed or left out, and refuses what would change the meaning."""
-        name = path or "standard output"
-        return tuple(enter(lambda: self._native.write_foreign(format, path, compression), name))
+    def write_foreign(
+        self,
+        format: str,
+        path: str | None,
+        compression: Compression = "plain",
+        *,
+        failed_cas: FailedCas = "aborted",
+        lossy: bool = False,
+    ) -> tuple[str, ...]:
+        """Writes another tool's format; gives what was renamed or left out, and refuses what would change the meaning.
+
+        ``lossy``: what would change it is left out as well.
+        """
+        name, compared = path or "standard output", failed_cas == "compared"
+        return tuple(enter(lambda: self._native.write_foreign(format, path, compression, compared, lossy), name))
 
     def counts(self) -> Counts:
         """How large it is."""
@@ -99,13 +133,13 @@ class Input:
         name = path or "standard input"
         return cls(enter(lambda: _NativeInput.open(path), name), name)
 
-    def content(self) -> bytes:
+    def content(self, reading: Reading = AS_USUAL) -> bytes:
         """Everything, as it is."""
-        return enter(self._native.content, self.name)
+        return enter(lambda: self._native.content(reading.core), self.name)
 
-    def read(self, format: str, *, threads: int = THREADS) -> Columns:
+    def read(self, format: str, reading: Reading = AS_USUAL, *, threads: int = THREADS) -> Columns:
         """The history in this format: ``jsonl``, ``parquet`` or one of :func:`foreign_formats`."""
-        return Columns(enter(lambda: self._native.read(format, threads), self.name), self.name)
+        return Columns(enter(lambda: self._native.read(format, threads, reading.core), self.name), self.name)
 
 
 def foreign_formats() -> list[str]:

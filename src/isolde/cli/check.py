@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from isolde._core import BUDGET, Columns
+from isolde._core import BUDGET, Columns, FailedCas
 from isolde.cli.main import Exit, paint, tell
+from isolde.cli.reading import reading_of, reading_options
 from isolde.cli.shown import named_transactions
 from isolde.engines.check import check as decide
 from isolde.engines.check import cut_out, frontier
@@ -49,6 +50,7 @@ def _levels(names: Iterable[str]) -> list[Level]:
 @click.option(
     "--format", type=click.Choice(NAMES), metavar="FORMAT", help="The files' format. [default: told by content]"
 )
+@reading_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (with several files, one a line).")
 @click.option(
     "--all-cases",
@@ -74,6 +76,9 @@ def check(
     histories: tuple[str, ...],
     names: tuple[str, ...],
     format: str | None,
+    failed_cas: FailedCas,
+    line_limit: int | None,
+    size_limit: int | None,
     as_json: bool,
     all_cases: bool,
     all_anomalies: bool,
@@ -93,10 +98,11 @@ def check(
     by_name = {level_named(name) for name in names if name != _ALL}
     if witness is not None and len(histories) > 1:
         raise UsageError("--witness takes one history at a time")
+    reading = reading_of(failed_cas, line_limit, size_limit)
     statuses = []
     for number, path in enumerate(histories):
         try:
-            columns = read(path, format)
+            columns = read(path, format, reading)
             report = decide(
                 columns,
                 levels,

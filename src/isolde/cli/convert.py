@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from isolde._core import FailedCas
 from isolde.cli.main import tell
+from isolde.cli.reading import reading_of, reading_options
 from isolde.formats import NAMES, read, write
 
 
@@ -21,14 +23,31 @@ from isolde.formats import NAMES, read, write
 @click.option(
     "--to", "target_format", type=click.Choice(NAMES), metavar="FORMAT", help="OUT's format. [default: told by suffix]"
 )
-def convert(source: str, target: str, source_format: str | None, target_format: str | None) -> int:
+@reading_options
+@click.option(
+    "--lossy",
+    is_flag=True,
+    help="Leave out what OUT's format cannot say even where verdicts may change, and tell what it is.",
+)
+def convert(
+    source: str,
+    target: str,
+    source_format: str | None,
+    target_format: str | None,
+    failed_cas: FailedCas,
+    line_limit: int | None,
+    size_limit: int | None,
+    lossy: bool,
+) -> int:
     """Read the history IN and write it to OUT in another format; - is standard input or output.
 
     Formats and suffixes: jsonl (.jsonl), parquet (.parquet), notation (.txt), elle-edn (.edn), elle-json (.elle.json),
     dbcop-bincode (.bincode), dbcop-json (.dbcop.json), dbcop-hist (.hist), plume (.plume), awdit (.awdit), and cobra (.cobra), a
     directory. Text may be packed: .gz or .zst behind the suffix.
 
-    What a format cannot say is refused, or told on standard error where it makes no difference.
+    What a format cannot say is refused, or told on standard error where it makes no difference. Times are told as well: without
+    them the levels about real time are undecided.
     """
-    tell(target, write(read(source, source_format), target, target_format))
+    columns = read(source, source_format, reading_of(failed_cas, line_limit, size_limit))
+    tell(target, write(columns, target, target_format, failed_cas=failed_cas, lossy=lossy))
     return 0

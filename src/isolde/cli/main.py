@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Iterable
@@ -76,6 +77,10 @@ def cli() -> None:
 
 def main() -> None:
     """Runs the program and leaves with its status."""
+    for stream in (sys.stdout, sys.stderr):
+        # The name of a file need not be text.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = cli.main(standalone_mode=False)
         sys.stdout.flush()

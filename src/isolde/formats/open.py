@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from isolde._core import Columns, Compression, Input
-from isolde.errors import InputError, MalformedNotation, UsageError
+from isolde._core import AS_USUAL, Columns, Compression, FailedCas, Input, Reading
+from isolde.errors import InputError, MalformedHistory, MalformedNotation, UsageError
 from isolde.formats.jsonl import decode_history, encode_history
 from isolde.formats.known import (
     COBRA,
@@ -20,24 +21,29 @@ from isolde.formats.known import (
     format_of_suffix,
     recognised,
 )
-from isolde.formats.recording import is_recording, merged
-from isolde.history import History, parse, render
+from isolde.formats.recording import finished, is_recording, read_sessions
+from isolde.history import History, parse_with_lines, render
 
 STDIO = "-"
+# The notation is for people, and each of its bytes costs many while it is read.
+_NOTATION_BYTES = 64 * 2**20
 _SHOWN_BYTES = 20
 
 
-def read(path: str, format: str | None = None) -> Columns:
+def read(path: str, format: str | None = None, reading: Reading = AS_USUAL) -> Columns:
     """The history at ``path``; ``-`` is standard input. The content tells its format, unless ``format`` names it."""
     if format is not None:
         format_named(format)
     if format is None and is_recording(path):
-        return Columns.from_jsonl(merged(Path(path)), path)
+        whole = finished(path)
+        if whole is None:
+            return read_sessions(Path(path))
+        path, format = whole, JSONL
     if format == COBRA or (format is None and _is_cobra(path)):
-        return Columns.read_directory(path, COBRA)
+        return Columns.read_directory(path, COBRA, reading)
     source = Input.open(None if path == STDIO else path)
     name = format or _told_by_content(source)
-    return _read_notation(source) if name == NOTATION else source.read(name)
+    return _read_notation(source, reading) if name == NOTATION else source.read(name, reading)
 
 
 def _is_cobra(path: str) -> bool:
@@ -59,23 +65,36 @@ def _told_by_content(source: Input) -> str:
     return found.name
 
 
-def _read_notation(source: Input) -> Columns:
+def _read_notation(source: Input, reading: Reading) -> Columns:
+    bounded = replace(reading, size_bytes=reading.size_bytes or _NOTATION_BYTES)
     try:
-        text = source.content().decode()
+        text = source.content(bounded).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{source.name}: byte {error.start} is not UTF-8; expected a history") from error
     try:
-        history = parse(text)
+        found = parse_with_lines(text)
     except MalformedNotation as error:
         error.file = source.name
         raise
-    return encode(history, name=source.name)
+    try:
+        return encode(found.history, name=source.name)
+    except MalformedHistory as error:
+        error.line = found.line_of(error.line)
+        raise
 
 
-def write(columns: Columns, path: str, format: str | None = None) -> tuple[str, ...]:
+def write(
+    columns: Columns,
+    path: str,
+    format: str | None = None,
+    *,
+    failed_cas: FailedCas = "aborted",
+    lossy: bool = False,
+) -> tuple[str, ...]:
     """Writes to ``path`` in the format named, or else in that of its suffix; ``-`` is standard output.
 
-    Gives what the format could not carry, a sentence each; what would change the history's meaning is refused.
+    Gives what the format could not carry, a sentence each; what would change the history's meaning is refused, or with ``lossy``
+    left out as well. ``failed_cas`` is how the file will be read.
     """
     known = _format_to_write(path, format)
     packing: Compression = "plain"
@@ -91,13 +110,13 @@ def write(columns: Columns, path: str, format: str | None = None) -> tuple[str, 
         case "parquet":
             columns.write_parquet(_to_a_file(target, known))
         case "notation":
-            _write_notation(columns, target)
+            return _write_notation(columns, target)
         case "jsonl":
             columns.write_jsonl(target, packing)
         case "cobra":
-            return columns.write_foreign(known.name, _to_a_file(target, known))
+            return columns.write_foreign(known.name, _to_a_file(target, known), failed_cas=failed_cas, lossy=lossy)
         case other:
-            return columns.write_foreign(other, target, packing)
+            return columns.write_foreign(other, target, packing, failed_cas=failed_cas, lossy=lossy)
     return ()
 
 
@@ -121,15 +140,31 @@ def _to_a_file(path: str | None, known: Format) -> str:
     return path
 
 
-def _write_notation(columns: Columns, path: str | None) -> None:
-    text = render(decode(columns), separator="\n") + "\n"
+def _write_notation(columns: Columns, path: str | None) -> tuple[str, ...]:
+    history = decode(columns)
+    text = render(history, separator="\n") + "\n"
     if path is None:
         sys.stdout.write(text)
-        return
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
+    else:
+        try:
+            Path(path).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from error
+    return _left_out_of_notation(history)
+
+
+def _left_out_of_notation(history: History) -> tuple[str, ...]:
+    """What the notation has no place for. None of it is asked for a verdict."""
+    transactions = history.transactions
+    there = {
+        "meta": history.meta is not None,
+        "unknown fields of the header": bool(history.extra),
+        "serial": any(t.serial is not None for t in transactions),
+        "snapshot": any(t.snapshot is not None for t in transactions),
+        "unknown fields of transactions": any(t.extra for t in transactions),
+    }
+    names = [name for name, is_there in there.items() if is_there]
+    return (f"{', '.join(names)} are left out",) if names else ()
 
 
 def encode(history: History, *, name: str = "history") -> Columns:

@@ -20,7 +20,7 @@ from isolde.history.model import (
     token,
     written,
 )
-from isolde.history.notation import parse, render, render_operation, render_value
+from isolde.history.notation import parse, parse_with_lines, render, render_operation, render_value
 
 __all__ = [
     "Append",
@@ -40,6 +40,7 @@ __all__ = [
     "Write",
     "observed",
     "parse",
+    "parse_with_lines",
     "render",
     "render_operation",
     "render_value",

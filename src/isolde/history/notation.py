@@ -24,6 +24,7 @@ A session called ``initial`` or ``versions`` is put in quotes. Keys and values a
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, assert_never
 
@@ -58,9 +59,29 @@ _INT_DIGITS = 18
 _TIME_DIGITS_MAX = 20
 
 
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A history and the lines of the text that it was read from."""
+
+    history: History
+    initial: int
+    versions: tuple[int, ...]
+    transactions: tuple[int, ...]
+
+    def line_of(self, line: int) -> int:
+        """The line of the text that stands on this line of the history's JSON Lines: header, versions, transactions."""
+        lines = (self.initial, *self.versions, *self.transactions)
+        return lines[line - 1] if 0 < line <= len(lines) else line
+
+
 def parse(text: str) -> History:
     """The history that ``text`` denotes; :class:`MalformedNotation` says where it does not denote one."""
-    return _Reader(text).history()
+    return parse_with_lines(text).history
+
+
+def parse_with_lines(text: str) -> Located:
+    """The history that ``text`` denotes, and where each part of it stands."""
+    return _Reader(text).located()
 
 
 def render(history: History, *, separator: str = " | ") -> str:
@@ -142,11 +163,14 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self._counted = (0, 1)
+        self._lines: list[int] = []
 
-    def history(self) -> History:
+    def located(self) -> Located:
         initial: dict[Key, Value] = {}
         versions: list[VersionChain] = []
         transactions: list[Transaction] = []
+        initial_line, version_lines = 1, list[int]()
         while True:
             self.skip(separators=True)
             if self.at == len(self.text):
@@ -155,9 +179,13 @@ class _Reader:
             name = self.name("a session's name, such as s1")
             self.expect(":")
             if name == "initial" and not quoted:
+                initial_line = self.line()
                 initial.update(self.assignments())
             elif name == "versions" and not quoted:
-                versions += [VersionChain(key, _chain(self, value)) for key, value in self.assignments()]
+                line = self.line()
+                chains = [VersionChain(key, _chain(self, value)) for key, value in self.assignments()]
+                versions += chains
+                version_lines += [line] * len(chains)
             else:
                 self.session(name, transactions)
         seen: set[object] = set()
@@ -165,7 +193,14 @@ class _Reader:
             if transaction.id in seen:
                 raise self.error(f"two transactions are called {transaction.id!r}", "a name for each")
             seen.add(transaction.id)
-        return History(tuple(transactions), initial=initial, versions=tuple(versions))
+        history = History(tuple(transactions), initial=initial, versions=tuple(versions))
+        return Located(history, initial_line, tuple(version_lines), tuple(self._lines))
+
+    def line(self) -> int:
+        """The line that the cursor stands on; asked only further on than before."""
+        at, line = self._counted
+        self._counted = (self.at, line + self.text.count("\n", at, self.at))
+        return self._counted[1]
 
     def assignments(self) -> list[tuple[Key, Value]]:
         values: list[tuple[Key, Value]] = []
@@ -178,6 +213,7 @@ class _Reader:
     def session(self, session: Key, transactions: list[Transaction]) -> None:
         while not self.at_separator():
             name: Key = len(transactions)
+            self._lines.append(self.line())
             if not self.text.startswith("[", self.at):
                 name = self.name("a transaction such as [r(x,0) w(x,1)]")
                 self.expect("=")

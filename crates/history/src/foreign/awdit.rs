@@ -6,7 +6,7 @@ use std::io::Write;
 
 use super::numbered::{Initial, Limits, Numbered, Version, by_session};
 use super::text::{unsigned, value_of};
-use super::{check_size, fault};
+use super::{Writing, check_size, fault};
 use crate::error::{Malformed, Result};
 use crate::history::{History, NO_TIME, Op, Status};
 use crate::line::snippet;
@@ -85,9 +85,17 @@ impl Reader {
     }
 }
 
-pub(super) fn write(history: &History, output: &mut dyn Write) -> Result<Vec<String>> {
-    let limits = Limits { format: "awdit", initial: Initial::None, aborted: false, negative: false };
-    let mut numbered = Numbered::of(history, limits)?;
+pub(super) fn write(history: &History, writing: Writing, output: &mut dyn Write) -> Result<Vec<String>> {
+    let limits = Limits {
+        format: "awdit",
+        initial: Initial::None,
+        aborted: false,
+        negative: false,
+        empty: false,
+        ids: false,
+        sessions: false,
+    };
+    let mut numbered = Numbered::of(history, limits, writing)?;
     let keys = numbered.keys();
     let mut block = Vec::new();
     for (number, session) in by_session(history).iter().enumerate() {

@@ -17,9 +17,12 @@ use std::cmp::Ordering;
 use std::fs;
 use std::path::Path;
 
-use super::{check_size, fault};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{check_size, fault, read_whole};
 use crate::error::{Error, Malformed, Result};
 use crate::history::{History, NO_TIME, Op, Status};
+use crate::reading::Reading;
 use crate::value::Value;
 
 /// The transaction and the write that made the initial state.
@@ -36,7 +39,7 @@ struct Log {
     content: Vec<u8>,
 }
 
-pub(super) fn read(path: &Path, keep_on: &mut impl FnMut() -> bool) -> Result<History> {
+pub(super) fn read(path: &Path, reading: &Reading, keep_on: &mut impl FnMut() -> bool) -> Result<History> {
     let mut logs = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -45,18 +48,47 @@ pub(super) fn read(path: &Path, keep_on: &mut impl FnMut() -> bool) -> Result<Hi
             return Err(Error::Interrupted);
         }
         if name.ends_with(".log") {
-            logs.push(Log { name, content: fs::read(entry.path())? });
+            // A pipe of that name could keep us waiting for ever.
+            if !fs::metadata(entry.path())?.is_file() {
+                let name = crate::line::snippet(&name);
+                return Err(Error::Refused(format!("{name} is no regular file; expected Cobra's log of a client")));
+            }
+            logs.push(Log { name, content: read_whole(fs::File::open(entry.path())?, reading, keep_on)? });
         }
     }
     logs.sort_by(|a, b| natural(&a.name, &b.name));
     let timed = logs.iter().find(|log| !log.content.is_empty()).is_some_and(|log| has_times(&log.content));
     let mut history = History::default();
+    let mut special = Special::default();
     for log in &logs {
-        let mut reader = Reader { log, at: 0, timed };
+        let mut reader = Reader { log, at: 0, timed, special: &mut special };
         let read = reader.read(&mut history);
         read.map_err(|wrong| Malformed { transactions_before: history.len() as u64, ..wrong })?;
     }
+    special.settle(&mut history);
     Ok(history)
+}
+
+/// Reads that name the initial state, or what is not there, as their writer.
+#[derive(Default)]
+struct Special {
+    /// The rows of such reads and the write that they name.
+    reads: FxHashMap<usize, i64>,
+    /// The keys that a transaction of the logs writes under such a number.
+    written: FxHashSet<(u32, i64)>,
+}
+
+impl Special {
+    /// Such a read saw no write, unless the logs have the very write that it names.
+    fn settle(self, history: &mut History) {
+        let numbers = [INITIAL, NOTHING].map(|number| (number, history.atoms.integer(number)));
+        history.map_reads(|row, key, value| match self.reads.get(&row) {
+            Some(write) if self.written.contains(&(key, *write)) => {
+                numbers.iter().find(|(number, _)| number == write).map_or(value, |(_, written)| *written)
+            }
+            _ => value,
+        });
+    }
 }
 
 /// Whether the first record, which starts a transaction, carries a time.
@@ -69,6 +101,7 @@ struct Reader<'l> {
     log: &'l Log,
     at: usize,
     timed: bool,
+    special: &'l mut Special,
 }
 
 impl Reader<'_> {
@@ -101,6 +134,9 @@ impl Reader<'_> {
                     let key = history.atoms.integer(key);
                     let key = history.keys.number(key);
                     let value = history.atoms.integer(write);
+                    if [INITIAL, NOTHING].contains(&write) {
+                        self.special.written.insert((key, write));
+                    }
                     history.push_op(Op::Write(key, value));
                 }
                 (b'R', Some(_)) => {
@@ -112,6 +148,9 @@ impl Reader<'_> {
                     let is_initial = [INITIAL, NOTHING].contains(&writer) && [INITIAL, NOTHING].contains(&write);
                     let key = history.atoms.integer(key);
                     let key = history.keys.number(key);
+                    if is_initial {
+                        self.special.reads.insert(history.ops.kind.len(), write);
+                    }
                     let value = if is_initial { Value::NULL } else { history.atoms.integer(write) };
                     history.push_op(Op::Read(key, value));
                 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::Writing;
 use super::cobra::{FENCE, INITIAL, NOTHING};
 use super::numbered::{Initial, Limits, Numbered, Version, by_session, refusal, unique_writers};
 use crate::error::{Error, Result};
@@ -10,9 +11,17 @@ use crate::history::{History, Op};
 
 const FORMAT: &str = "cobra";
 
-pub(super) fn write(history: &History, path: &Path) -> Result<Vec<String>> {
-    let limits = Limits { format: FORMAT, initial: Initial::Free, aborted: false, negative: true };
-    let mut numbered = Numbered::of(history, limits)?;
+pub(super) fn write(history: &History, writing: Writing, path: &Path) -> Result<Vec<String>> {
+    let limits = Limits {
+        format: FORMAT,
+        initial: Initial::Free,
+        aborted: false,
+        negative: true,
+        empty: true,
+        ids: true,
+        sessions: false,
+    };
+    let mut numbered = Numbered::of(history, limits, writing)?;
     let keys = numbered.keys();
     let logs = logs(history, &numbered, &keys)?;
     fs::create_dir_all(path)?;

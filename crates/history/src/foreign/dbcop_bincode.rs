@@ -7,13 +7,13 @@
 //! [session [transaction [write variable value success] success]]
 //! ```
 //!
-//! An event without success did not execute. 0 is the initial value.
+//! An event without success did not execute. 0 is the initial value, where nobody writes it.
 
 use std::io::Write;
 
 use super::numbered::{Initial, Limits, Numbered, Version, by_session};
 use super::text::value_of;
-use super::{Zero, check_size, fault, start_at_zero};
+use super::{Writing, check_size, fault, start_at_zero};
 use crate::error::{Malformed, Result};
 use crate::history::{History, NO_TIME, Op, Status};
 use crate::json::write_text;
@@ -74,7 +74,7 @@ pub(super) fn read(content: &[u8]) -> Result<History> {
     let mut history = History::default();
     let read = read_into(&mut history, &mut Bytes { content, at: 0 });
     read.map_err(|wrong| Malformed { transactions_before: history.len() as u64, ..wrong })?;
-    start_at_zero(&mut history, Zero::Always);
+    start_at_zero(&mut history);
     Ok(history)
 }
 
@@ -129,9 +129,17 @@ fn event(history: &mut History, bytes: &mut Bytes) -> Step<()> {
     Ok(())
 }
 
-pub(super) fn write(history: &History, output: &mut dyn Write) -> Result<Vec<String>> {
-    let limits = Limits { format: "dbcop-bincode", initial: Initial::Zero, aborted: true, negative: false };
-    let mut numbered = Numbered::of(history, limits)?;
+pub(super) fn write(history: &History, writing: Writing, output: &mut dyn Write) -> Result<Vec<String>> {
+    let limits = Limits {
+        format: "dbcop-bincode",
+        initial: Initial::Zero,
+        aborted: true,
+        negative: false,
+        empty: true,
+        ids: false,
+        sessions: false,
+    };
+    let mut numbered = Numbered::of(history, limits, writing)?;
     let keys = numbered.keys();
     let sessions = by_session(history);
     let transactions = sessions.iter().map(Vec::len).max().unwrap_or(0);

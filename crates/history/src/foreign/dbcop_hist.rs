@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::numbered::{Initial, Limits, Numbered, Version, by_session, note_of_names};
 use super::text::{unsigned, utf8, value_of};
-use super::{Zero, check_size, fault, start_at_zero};
+use super::{Writing, check_size, fault, start_at_zero};
 use crate::error::{Malformed, Result};
 use crate::history::{History, NO_TIME, Op, Status};
 use crate::line::snippet;
@@ -66,7 +66,7 @@ pub(super) fn read(content: &[u8]) -> Result<History> {
         let wrong = fault(first, "", "a transaction that does not end", "a closing bracket");
         return Err(Malformed { transactions_before: before, ..wrong }.into());
     }
-    start_at_zero(&mut history, Zero::UnlessWritten);
+    start_at_zero(&mut history);
     Ok(history)
 }
 
@@ -93,9 +93,17 @@ fn is_name(text: &str) -> bool {
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-pub(super) fn write(history: &History, output: &mut dyn Write) -> Result<Vec<String>> {
-    let limits = Limits { format: "dbcop-hist", initial: Initial::Marked, aborted: true, negative: false };
-    let mut numbered = Numbered::of(history, limits)?;
+pub(super) fn write(history: &History, writing: Writing, output: &mut dyn Write) -> Result<Vec<String>> {
+    let limits = Limits {
+        format: "dbcop-hist",
+        initial: Initial::Marked("?"),
+        aborted: true,
+        negative: false,
+        empty: true,
+        ids: false,
+        sessions: false,
+    };
+    let mut numbered = Numbered::of(history, limits, writing)?;
     let names = names(history, &mut numbered.notes);
     let mut block = Vec::new();
     for (number, session) in by_session(history).iter().enumerate() {

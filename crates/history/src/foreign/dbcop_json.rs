@@ -11,7 +11,7 @@ use super::json_node::Json;
 use super::node::{Node, Piece};
 use super::numbered::{Initial, Limits, Numbered, Version, by_session};
 use super::text::{unsigned, utf8, value_of};
-use super::{Zero, check_size, fault, start_at_zero};
+use super::{Writing, check_size, fault, start_at_zero};
 use crate::error::{Malformed, Result};
 use crate::history::{History, NO_TIME, Op, Status};
 use crate::json::write_text;
@@ -29,7 +29,7 @@ pub(super) fn read(content: &[u8]) -> Result<History> {
     let mut history = History::default();
     let read = read_into(&mut history, &mut Json::new(utf8(content)?));
     read.map_err(|wrong| Malformed { transactions_before: history.len() as u64, ..wrong })?;
-    start_at_zero(&mut history, Zero::UnlessWritten);
+    start_at_zero(&mut history);
     Ok(history)
 }
 
@@ -147,9 +147,17 @@ fn take_event(history: &mut History, node: &Node) -> Option<Op> {
     Some(if is_write { Op::Write(key, value) } else { Op::Read(key, value) })
 }
 
-pub(super) fn write(history: &History, output: &mut dyn Write) -> Result<Vec<String>> {
-    let limits = Limits { format: "dbcop-json", initial: Initial::Marked, aborted: true, negative: false };
-    let mut numbered = Numbered::of(history, limits)?;
+pub(super) fn write(history: &History, writing: Writing, output: &mut dyn Write) -> Result<Vec<String>> {
+    let limits = Limits {
+        format: "dbcop-json",
+        initial: Initial::Marked("null"),
+        aborted: true,
+        negative: false,
+        empty: true,
+        ids: false,
+        sessions: false,
+    };
+    let mut numbered = Numbered::of(history, limits, writing)?;
     let keys = numbered.keys();
     let sessions = by_session(history);
     let transactions = sessions.iter().map(Vec::len).max().unwrap_or(0);

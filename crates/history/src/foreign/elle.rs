@@ -10,6 +10,7 @@ use super::node::{Node, Piece};
 use super::{check_size, fault};
 use crate::error::{Malformed, Result};
 use crate::history::{Cas, History, NO_TIME, Op, Space, Status};
+use crate::reading::FailedCas;
 use crate::value::Value;
 
 type Step<T> = std::result::Result<T, Malformed>;
@@ -56,13 +57,15 @@ struct Event<'n, 'a> {
     line: u64,
 }
 
+/// When something happened: by the clock, by its number, by its place in the file.
 #[derive(Clone, Copy)]
 struct Stamp {
     time: i64,
     index: i64,
+    place: i64,
 }
 
-const NO_STAMP: Stamp = Stamp { time: NO_TIME, index: NO_TIME };
+const NO_STAMP: Stamp = Stamp { time: NO_TIME, index: NO_TIME, place: NO_TIME };
 
 /// How a transaction ended.
 struct Outcome {
@@ -80,6 +83,7 @@ struct Pending {
 
 /// Whether the stamps of the file can serve as a clock.
 struct Clock {
+    /// All are there; the rest is about those that are.
     complete: bool,
     ascending: bool,
     strictly: bool,
@@ -93,7 +97,10 @@ impl Clock {
     }
 
     fn tick(&mut self, stamp: i64) {
-        self.complete &= stamp != NO_TIME;
+        if stamp == NO_TIME {
+            self.complete = false;
+            return;
+        }
         if let Some(last) = self.last {
             self.ascending &= last <= stamp;
             self.strictly &= last < stamp;
@@ -115,10 +122,11 @@ pub(super) struct Recorder {
     /// Whether register operations name their key, once one was seen.
     keyed: Option<bool>,
     events: usize,
+    failed_cas: FailedCas,
 }
 
 impl Recorder {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(failed_cas: FailedCas) -> Self {
         Recorder {
             history: History::default(),
             pending: FxHashMap::default(),
@@ -128,6 +136,7 @@ impl Recorder {
             index: Clock::new(),
             keyed: None,
             events: 0,
+            failed_cas,
         }
     }
 
@@ -156,10 +165,11 @@ impl Recorder {
             has_error: node.get("error").is_some_and(|error| !error.is_nil()),
             line,
         };
-        let stamp = Stamp { time: stamp_of(node, "time", line)?, index: stamp_of(node, "index", line)? };
+        self.events += 1;
+        let (time, index) = (stamp_of(node, "time", line)?, stamp_of(node, "index", line)?);
+        let stamp = Stamp { time, index, place: self.events as i64 };
         self.time.tick(stamp.time);
         self.index.tick(stamp.index);
-        self.events += 1;
         if event.kind == Type::Invoke {
             let calls = self.calls(&event)?;
             let pending = Pending { calls, stamp, line, order: self.events };
@@ -198,8 +208,10 @@ impl Recorder {
             None if !tells && !is_ok => Vec::new(),
             _ => self.calls(event)?,
         };
-        // The client knows that a compare-and-set did not apply, unless an error says that it was never tried.
-        if event.function == Function::Cas && event.kind == Type::Fail && !event.has_error {
+        // To Jepsen an operation that failed did not take place. Where it means that the register held another value, an error
+        // still says that it was never tried.
+        let compared = self.failed_cas == FailedCas::Compared && !event.has_error;
+        if event.function == Function::Cas && event.kind == Type::Fail && compared {
             return Ok(Outcome { status: Status::Committed, applied: false, calls });
         }
         Ok(Outcome { status, applied: true, calls })
@@ -254,7 +266,7 @@ impl Recorder {
         // Where keys hold lists, a key without one holds the empty list.
         if history.spaces.iter().any(|(space, _, _)| *space == Space::Lists) {
             let empty = history.lists.start();
-            history.map_reads(|_, value| if value == Value::NULL { empty } else { value });
+            history.map_reads(|_, _, value| if value == Value::NULL { empty } else { value });
         }
         Ok(history)
     }
@@ -263,10 +275,15 @@ impl Recorder {
         // Ties are kept, as the client's clock had them; a clock that stands still says nothing.
         let by_time = self.time.complete && self.time.ascending && self.time.moves;
         let by_index = self.index.complete && self.index.strictly;
-        if !by_time && !by_index {
-            return;
-        }
-        let of = |stamp: &Stamp| if by_time { stamp.time } else { stamp.index };
+        // A history is a sequence, so that without a clock the places of its operations are their order; unless what there is
+        // of a clock says that the file was put into another order.
+        let by_place = self.time.ascending && self.index.ascending;
+        let of = |stamp: &Stamp| match (by_time, by_index, by_place) {
+            (true, _, _) => stamp.time,
+            (_, true, _) => stamp.index,
+            (_, _, true) => stamp.place,
+            _ => NO_TIME,
+        };
         for (txn, (begin, end)) in self.stamps.iter().enumerate() {
             // Without an invocation nothing is known of the beginning, and the end alone would be half a story.
             if of(begin) != NO_TIME {

@@ -5,16 +5,17 @@ use std::io::Write;
 use super::edn::Edn;
 use super::elle::Recorder;
 use super::elle_write::{Syntax, write_operations};
-use super::fault;
 use super::text::utf8;
+use super::{Writing, fault};
 use crate::error::Result;
 use crate::history::History;
 use crate::line::snippet;
+use crate::reading::FailedCas;
 
-pub(super) fn read(content: &[u8]) -> Result<History> {
+pub(super) fn read(content: &[u8], failed_cas: FailedCas) -> Result<History> {
     let text = utf8(content)?;
     let mut edn = Edn::new(text);
-    let mut recorder = Recorder::new();
+    let mut recorder = Recorder::new(failed_cas);
     let close = match edn.peek()? {
         Some(b'[') => Some(b']'),
         Some(b'(') => Some(b')'),
@@ -45,6 +46,6 @@ pub(super) fn read(content: &[u8]) -> Result<History> {
 }
 
 /// One map a line, its fields in the order that the strictest readers ask for.
-pub(super) fn write(history: &History, output: &mut dyn Write) -> Result<Vec<String>> {
-    write_operations(history, Syntax::Edn, output)
+pub(super) fn write(history: &History, writing: Writing, output: &mut dyn Write) -> Result<Vec<String>> {
+    write_operations(history, Syntax::Edn, writing, output)
 }

@@ -6,15 +6,16 @@ use jiter::Peek;
 
 use super::elle::Recorder;
 use super::elle_write::{Syntax, write_operations};
-use super::fault;
 use super::json_node::Json;
 use super::text::utf8;
+use super::{Writing, fault};
 use crate::error::Result;
 use crate::history::History;
+use crate::reading::FailedCas;
 
-pub(super) fn read(content: &[u8]) -> Result<History> {
+pub(super) fn read(content: &[u8], failed_cas: FailedCas) -> Result<History> {
     let mut json = Json::new(utf8(content)?);
-    let mut recorder = Recorder::new();
+    let mut recorder = Recorder::new(failed_cas);
     let peek = json.peek()?;
     if peek != Peek::Array {
         let (line, found) = (json.line(), json.node(peek)?.snippet());
@@ -31,6 +32,6 @@ pub(super) fn read(content: &[u8]) -> Result<History> {
     recorder.finish()
 }
 
-pub(super) fn write(history: &History, output: &mut dyn Write) -> Result<Vec<String>> {
-    write_operations(history, Syntax::Json, output)
+pub(super) fn write(history: &History, writing: Writing, output: &mut dyn Write) -> Result<Vec<String>> {
+    write_operations(history, Syntax::Json, writing, output)
 }

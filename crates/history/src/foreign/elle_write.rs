@@ -4,8 +4,10 @@
 
 use std::io::Write;
 
+use super::Writing;
 use super::elle::REGISTER;
-use super::numbered::{has_times, initial_values, integer, left_out, note_of_names, refusal};
+use super::elle_fit::Fit;
+use super::numbered::{TIMES_LEFT_OUT, has_times, integer, note_of_names, refusal};
 use crate::error::Result;
 use crate::history::{Cas, History, NO_TIME, Op, Status};
 use crate::json::{write_int, write_text};
@@ -31,33 +33,42 @@ struct Event {
 struct Writer<'h> {
     history: &'h History,
     syntax: Syntax,
-    initial: Vec<Value>,
+    initial: &'h [Value],
     /// Whether operations are single reads, writes and compare-and-sets.
     registers: bool,
     /// Whether there is only the register without a name.
     nameless: bool,
+    /// Whether keys hold lists.
+    lists: bool,
     processes: Vec<i64>,
 }
 
-pub(super) fn write_operations(history: &History, syntax: Syntax, output: &mut dyn Write) -> Result<Vec<String>> {
-    let mut notes = Vec::new();
-    let registers = !history.cas.is_empty();
+pub(super) fn write_operations(
+    history: &History,
+    syntax: Syntax,
+    writing: Writing,
+    output: &mut dyn Write,
+) -> Result<Vec<String>> {
+    let fit = Fit::new(history, syntax.name(), writing);
+    let registers = fit.registers;
+    let mut notes = fit.notes()?;
     let nameless = match history.keys.all() {
         [key] => history.atoms.kind(*key) == Kind::Text(REGISTER),
         _ => false,
     };
     let processes = processes(history, &mut notes);
-    let writer = Writer { history, syntax, initial: initial_values(history), registers, nameless, processes };
-    writer.check()?;
-    let timed = (0..history.len()).all(|txn| {
-        let (start, end) = (history.txns.start[txn], history.txns.end[txn]);
-        start != NO_TIME && (end != NO_TIME || history.txns.status[txn] == Status::Unknown)
-    });
-    let events = if timed { timed_events(history, syntax)? } else { completions(history) };
+    let (initial, lists) = (history.initial_values(), history.has_lists());
+    let writer = Writer { history, syntax, initial, registers, nameless, lists, processes };
+    let events = match has_clock(history) {
+        true => timed_events(history, syntax, registers, &mut notes)?,
+        false => completions(history),
+    };
+    let timed = events.iter().any(|event| event.time != NO_TIME);
     if !timed && has_times(history) {
-        notes.push("times are left out, since some transactions have none".into());
+        let reason = "since some transactions have none, or all the same";
+        notes.push(format!("{TIMES_LEFT_OUT}, {reason}"));
     }
-    notes.extend(left_out(history));
+    note_ids(history, &events, &mut notes);
     let mut block = Vec::new();
     for (index, event) in events.iter().enumerate() {
         match syntax {
@@ -79,6 +90,28 @@ pub(super) fn write_operations(history: &History, syntax: Syntax, output: &mut d
     }
     output.write_all(&block)?;
     Ok(notes)
+}
+
+/// Whether all transactions have times, and not all the same: readers would take the places of operations instead.
+fn has_clock(history: &History) -> bool {
+    let times = || history.txns.start.iter().chain(&history.txns.end).filter(|&&time| time != NO_TIME);
+    let complete = (0..history.len()).all(|txn| {
+        let (start, end) = (history.txns.start[txn], history.txns.end[txn]);
+        start != NO_TIME && (end != NO_TIME || history.txns.status[txn] == Status::Unknown)
+    });
+    complete && times().min() != times().max()
+}
+
+/// Says that ids are lost, unless they are the numbers that the operations get.
+fn note_ids(history: &History, events: &[Event], notes: &mut Vec<String>) {
+    let mut named = vec![false; history.len()];
+    for (index, event) in events.iter().enumerate() {
+        let is_first = !std::mem::replace(&mut named[event.txn as usize], true);
+        if is_first && history.txns.id[event.txn as usize].as_small_int() != Some(index as i64) {
+            notes.push("ids are left out: operations are numbered by their place".into());
+            return;
+        }
+    }
 }
 
 /// The process of each transaction: its session's number, and a new one after each unknown outcome.
@@ -105,7 +138,8 @@ fn processes(history: &History, notes: &mut Vec<String>) -> Vec<i64> {
 
 /// Invocations and completions by time. What touches is concurrent, so at one time invocations come first, unless their
 /// process has something to complete at that very time.
-fn timed_events(history: &History, syntax: Syntax) -> Result<Vec<Event>> {
+fn timed_events(history: &History, syntax: Syntax, registers: bool, notes: &mut Vec<String>) -> Result<Vec<Event>> {
+    let latest = history.txns.start.iter().chain(&history.txns.end).copied().max().unwrap_or(NO_TIME);
     let mut events = Vec::with_capacity(history.len() * 2);
     let mut last: Vec<Option<(i64, u32)>> = vec![None; history.sessions.len()];
     for txn in 0..history.len() as u32 {
@@ -124,6 +158,13 @@ fn timed_events(history: &History, syntax: Syntax) -> Result<Vec<Event>> {
         let phase = if start == end { before + 1 } else { 1 };
         if end != NO_TIME {
             events.push(Event { time: end, phase, txn, is_completion: true });
+        } else if !registers && history.ops_of(txn).any(|row| matches!(history.op(row), Op::Read(..))) {
+            // An invocation has no answers. The end of an unknown outcome orders nothing, so it may be any.
+            events.push(Event { time: latest, phase: u32::MAX, txn, is_completion: true });
+            let note = "unknown outcomes without an end get one behind all others, to say what they read";
+            if !notes.iter().any(|told| told == note) {
+                notes.push(note.into());
+            }
         }
         *last = (history.txns.status[row] != Status::Unknown).then_some((end, phase));
     }
@@ -166,54 +207,6 @@ impl Syntax {
 }
 
 impl Writer<'_> {
-    fn check(&self) -> Result<()> {
-        let history = self.history;
-        for txn in 0..history.len() as u32 {
-            let refuse = |reason: &str| Err(refusal(history, txn, self.syntax.name(), reason));
-            let status = history.txns.status[txn as usize];
-            let ops = history.ops_of(txn);
-            if self.registers && ops.len() > 1 {
-                return refuse("compare-and-sets are operations of their own there, and it has several operations");
-            }
-            if self.registers && ops.is_empty() && status == Status::Committed {
-                return refuse("compare-and-sets are operations of their own there, and it has none");
-            }
-            for row in ops {
-                let (key, wrote) = match history.op(row) {
-                    Op::Read(key, value) => {
-                        let first = self.initial[key as usize];
-                        if value == Value::NULL && first != Value::NULL && !first.is_list() {
-                            return refuse("nil is the initial value there, and it read null, which was not");
-                        }
-                        (key, None)
-                    }
-                    Op::Write(key, value) => (key, Some(value)),
-                    Op::Append(key, _) => (key, None),
-                    Op::Cas(key, cas) => {
-                        if !cas.applied && status != Status::Committed {
-                            return refuse("it has a failed compare-and-set, but was not committed");
-                        }
-                        (key, Some(cas.new))
-                    }
-                    Op::Scan(_) | Op::Sql(_) => return refuse("it has no scans or SQL statements"),
-                };
-                let first = self.initial[key as usize];
-                let name = || history.json(history.keys.name(key));
-                if matches!(history.atoms.kind(first), Kind::List(list) if !history.lists.get(list).is_empty()) {
-                    return refuse(&format!("lists start empty there, but {} does not", name()));
-                }
-                if wrote == Some(Value::NULL) {
-                    return refuse(&format!("nil is the initial value there, so that {} cannot be deleted", name()));
-                }
-                if wrote == Some(first) {
-                    let value = history.json(first);
-                    return refuse(&format!("{value} is the initial value of {}, and is written again", name()));
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn event(&self, out: &mut Vec<u8>, index: usize, event: &Event, timed: bool) {
         let history = self.history;
         let row = event.txn as usize;
@@ -252,7 +245,7 @@ impl Writer<'_> {
         }
         self.number(out, "process", self.processes[row]);
         self.number(out, "index", index as i64);
-        // A failed compare-and-set says something about the register, unless there was an error.
+        // To some readers a failed compare-and-set says something about the register, unless there was an error.
         if event.is_completion && status == Status::Aborted && matches!(only, Some(Op::Cas(..))) {
             out.extend_from_slice(b", ");
             syntax.field(out, "error");
@@ -273,19 +266,22 @@ impl Writer<'_> {
             if at > 0 {
                 out.extend_from_slice(self.syntax.space());
             }
-            let (word, key, value) = match self.history.op(row) {
-                Op::Read(key, value) => {
-                    ("r", key, if event.is_completion { self.seen(key, value) } else { Value::NULL })
-                }
-                Op::Write(key, value) => ("w", key, value),
-                Op::Append(key, element) => ("append", key, element),
+            let op = self.history.op(row);
+            let (word, key) = match op {
+                Op::Read(key, _) => ("r", key),
+                Op::Write(key, _) => ("w", key),
+                Op::Append(key, _) => ("append", key),
                 _ => continue,
             };
             out.push(b'[');
             self.syntax.word(out, word);
-            for value in [self.history.keys.name(key), value] {
-                out.extend_from_slice(self.syntax.space());
-                self.value(out, value);
+            out.extend_from_slice(self.syntax.space());
+            self.value(out, self.history.keys.name(key));
+            out.extend_from_slice(self.syntax.space());
+            match op {
+                Op::Read(_, value) if event.is_completion => self.answer(out, event.txn, key, value),
+                Op::Write(_, value) | Op::Append(_, value) => self.value(out, value),
+                _ => self.value(out, Value::NULL),
             }
             out.push(b']');
         }
@@ -326,6 +322,16 @@ impl Writer<'_> {
     /// What is said of a value that a key was seen to hold: the initial one is nil.
     fn seen(&self, key: u32, value: Value) -> Value {
         if value == self.initial[key as usize] { Value::NULL } else { value }
+    }
+
+    /// What a read returned. Of a transaction that was not committed, nil would mean that nobody knows.
+    fn answer(&self, out: &mut Vec<u8>, txn: u32, key: u32, value: Value) {
+        match self.seen(key, value) {
+            Value::NULL if self.lists && self.history.txns.status[txn as usize] != Status::Committed => {
+                out.extend_from_slice(b"[]");
+            }
+            seen => self.value(out, seen),
+        }
     }
 
     fn value(&self, out: &mut Vec<u8>, value: Value) {

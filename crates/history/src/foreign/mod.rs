@@ -13,6 +13,7 @@ mod dbcop_json;
 mod edn;
 mod elle;
 mod elle_edn;
+mod elle_fit;
 mod elle_json;
 mod elle_write;
 mod json_node;
@@ -26,6 +27,7 @@ use std::path::Path;
 
 use crate::error::{Error, Malformed, Result, broken_stream};
 use crate::history::{History, Op};
+use crate::reading::{FailedCas, Reading};
 use crate::value::Value;
 
 /// A format of another tool.
@@ -77,12 +79,17 @@ impl Format {
 }
 
 /// Reads a whole history from a file's plain bytes. `keep_on` is asked while they come in.
-pub fn read_foreign(format: Format, input: impl Read, mut keep_on: impl FnMut() -> bool) -> Result<History> {
-    let content = read_all(input, &mut keep_on)?;
+pub fn read_foreign(
+    format: Format,
+    input: impl Read,
+    reading: &Reading,
+    mut keep_on: impl FnMut() -> bool,
+) -> Result<History> {
+    let content = read_whole(input, reading, &mut keep_on)?;
     let content = content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&content);
     let mut history = match format {
-        Format::ElleEdn => elle_edn::read(content)?,
-        Format::ElleJson => elle_json::read(content)?,
+        Format::ElleEdn => elle_edn::read(content, reading.failed_cas)?,
+        Format::ElleJson => elle_json::read(content, reading.failed_cas)?,
         Format::DbcopBincode => dbcop_bincode::read(content)?,
         Format::DbcopJson => dbcop_json::read(content)?,
         Format::DbcopHist => dbcop_hist::read(content)?,
@@ -97,39 +104,65 @@ pub fn read_foreign(format: Format, input: impl Read, mut keep_on: impl FnMut() 
 }
 
 /// Reads a whole history from a directory.
-pub fn read_foreign_directory(format: Format, path: &Path, mut keep_on: impl FnMut() -> bool) -> Result<History> {
+pub fn read_foreign_directory(
+    format: Format,
+    path: &Path,
+    reading: &Reading,
+    mut keep_on: impl FnMut() -> bool,
+) -> Result<History> {
     let mut history = match format {
-        Format::Cobra => cobra::read(path, &mut keep_on)?,
+        Format::Cobra => cobra::read(path, reading, &mut keep_on)?,
         _ => return Err(std::io::Error::from(std::io::ErrorKind::IsADirectory).into()),
     };
     history.finish()?;
     Ok(history)
 }
 
+/// What a writer is told besides the history itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Writing {
+    /// How a failed compare-and-set will be read.
+    pub failed_cas: FailedCas,
+    /// Whether to leave out what the format cannot say even where verdicts may change.
+    pub lossy: bool,
+}
+
 /// Writes `history`, or refuses it ([`Error::Refused`]) before anything is written. The answer says what was renamed
 /// or left out, a line each.
-pub fn write_foreign(format: Format, history: &History, output: &mut dyn Write) -> Result<Vec<String>> {
+pub fn write_foreign(
+    format: Format,
+    history: &History,
+    writing: Writing,
+    output: &mut dyn Write,
+) -> Result<Vec<String>> {
     match format {
-        Format::ElleEdn => elle_edn::write(history, output),
-        Format::ElleJson => elle_json::write(history, output),
-        Format::DbcopBincode => dbcop_bincode::write(history, output),
-        Format::DbcopJson => dbcop_json::write(history, output),
-        Format::DbcopHist => dbcop_hist::write(history, output),
-        Format::Plume => plume::write(history, output),
-        Format::Awdit => awdit::write(history, output),
+        Format::ElleEdn => elle_edn::write(history, writing, output),
+        Format::ElleJson => elle_json::write(history, writing, output),
+        Format::DbcopBincode => dbcop_bincode::write(history, writing, output),
+        Format::DbcopJson => dbcop_json::write(history, writing, output),
+        Format::DbcopHist => dbcop_hist::write(history, writing, output),
+        Format::Plume => plume::write(history, writing, output),
+        Format::Awdit => awdit::write(history, writing, output),
         Format::Cobra => Err(Error::Refused("a Cobra history is a directory of .log files, not one stream".into())),
     }
 }
 
 /// Writes `history` into a directory, which is made if need be.
-pub fn write_foreign_directory(format: Format, history: &History, path: &Path) -> Result<Vec<String>> {
+pub fn write_foreign_directory(
+    format: Format,
+    history: &History,
+    writing: Writing,
+    path: &Path,
+) -> Result<Vec<String>> {
     match format {
-        Format::Cobra => cobra_write::write(history, path),
+        Format::Cobra => cobra_write::write(history, writing, path),
         _ => Err(std::io::Error::from(std::io::ErrorKind::IsADirectory).into()),
     }
 }
 
-fn read_all(mut input: impl Read, keep_on: &mut impl FnMut() -> bool) -> Result<Vec<u8>> {
+/// Everything that an input has, for formats that are not read line by line.
+pub fn read_whole(input: impl Read, reading: &Reading, keep_on: &mut impl FnMut() -> bool) -> Result<Vec<u8>> {
+    let mut input = reading.bounded_whole(input);
     let mut content = Vec::new();
     loop {
         if !keep_on() {
@@ -155,28 +188,19 @@ fn check_size(history: &History) -> std::result::Result<(), Malformed> {
     }
 }
 
-/// When a key starts with 0, in the formats where 0 stands for the initial value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Zero {
-    /// Whatever is written.
-    Always,
-    /// When nobody writes 0 to it; else it starts absent.
-    UnlessWritten,
-}
-
-/// Gives every key that occurs its initial value. A read of `null` stands for that value, whatever it is.
-fn start_at_zero(history: &mut History, zero: Zero) {
+/// Gives every key that occurs its initial value, in the formats where 0 stands for it: 0, unless somebody writes that to the
+/// key. Such a writer takes the place of the initial one that the tools imagine, and the key starts absent: of two writers of 0,
+/// a read could choose the one that fits. A read of `null` stands for the initial value, whatever it is.
+fn start_at_zero(history: &mut History) {
     let nought = Value::small_int(0).expect("0 is small");
     let mut starts = vec![true; history.keys.len()];
-    if zero == Zero::UnlessWritten {
-        for row in 0..history.ops.kind.len() {
-            if let Op::Write(key, value) = history.op(row) {
-                starts[key as usize] &= value != nought;
-            }
+    for row in 0..history.ops.kind.len() {
+        if let Op::Write(key, value) = history.op(row) {
+            starts[key as usize] &= value != nought;
         }
     }
     let keys = 0..history.keys.len() as u32;
     history.header.initial =
         keys.filter(|&key| starts[key as usize]).map(|key| (history.keys.name(key), nought)).collect();
-    history.map_reads(|key, value| if value == Value::NULL && starts[key as usize] { nought } else { value });
+    history.map_reads(|_, key, value| if value == Value::NULL && starts[key as usize] { nought } else { value });
 }

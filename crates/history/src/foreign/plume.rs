@@ -2,7 +2,7 @@
 //!
 //! The lines of a transaction stand in its order, the transactions of a session in the order of their first lines. The
 //! transaction -1 marks an operation that was aborted; lines of that kind that follow each other in a session are
-//! taken as one transaction. 0 is the initial value.
+//! taken as one transaction. 0 is the initial value, where nobody writes it.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::numbered::{Initial, Limits, Numbered, Version};
 use super::text::{unsigned, value_of};
-use super::{Zero, check_size, fault, start_at_zero};
+use super::{Writing, check_size, fault, start_at_zero};
 use crate::error::{Malformed, Result};
 use crate::history::{History, NO_TIME, Op, Status};
 use crate::line::snippet;
@@ -155,20 +155,29 @@ impl Reader {
             history.push_txn(id, draft.session, status, NO_TIME, NO_TIME, draft.line);
         }
         check_size(history)?;
-        start_at_zero(history, Zero::Always);
+        start_at_zero(history);
         Ok(self.history)
     }
 }
 
-pub(super) fn write(history: &History, output: &mut dyn Write) -> Result<Vec<String>> {
-    let limits = Limits { format: "plume", initial: Initial::Zero, aborted: true, negative: false };
-    let mut numbered = Numbered::of(history, limits)?;
+pub(super) fn write(history: &History, writing: Writing, output: &mut dyn Write) -> Result<Vec<String>> {
+    let limits = Limits {
+        format: "plume",
+        initial: Initial::Zero,
+        aborted: true,
+        negative: false,
+        empty: false,
+        ids: true,
+        sessions: true,
+    };
+    let mut numbered = Numbered::of(history, limits, writing)?;
     let keys = numbered.keys();
     let sessions = numbered.sessions();
     let ids = numbered.ids();
+    let sessions = sessions_of_transactions(history, &sessions, &mut numbered.notes);
     let mut block = Vec::new();
     for txn in 0..history.len() as u32 {
-        let session = sessions[history.txns.session[txn as usize] as usize];
+        let session = sessions[txn as usize];
         for row in history.ops_of(txn) {
             let (kind, key, value) = match history.op(row) {
                 Op::Read(key, value) => ('r', key, value),
@@ -192,4 +201,29 @@ pub(super) fn write(history: &History, output: &mut dyn Write) -> Result<Vec<Str
     }
     output.write_all(&block)?;
     Ok(numbered.notes)
+}
+
+/// The number of each transaction's session. Two aborted transactions with no committed one between them would be read as one, so
+/// that the second gets a session of its own; what was aborted is ordered by nothing.
+fn sessions_of_transactions(history: &History, numbers: &[i64], notes: &mut Vec<String>) -> Vec<i64> {
+    let taken: FxHashSet<i64> = numbers.iter().copied().collect();
+    let mut free = (0..).filter(|number| !taken.contains(number));
+    let mut aborting = vec![false; numbers.len()];
+    let mut moved = false;
+    let mut sessions = Vec::with_capacity(history.len());
+    for txn in 0..history.len() as u32 {
+        let session = history.txns.session[txn as usize] as usize;
+        let is_aborted = history.txns.status[txn as usize] == Status::Aborted;
+        let is_shown = !history.ops_of(txn).is_empty();
+        let follows = is_shown && is_aborted && aborting[session];
+        if is_shown {
+            aborting[session] = is_aborted;
+        }
+        moved |= follows;
+        sessions.push(if follows { free.next().unwrap_or(0) } else { numbers[session] });
+    }
+    if moved {
+        notes.push("aborted transactions that follow each other in a session get sessions of their own".into());
+    }
+    sessions
 }

@@ -3,7 +3,7 @@
 use jiter::Peek;
 use rustc_hash::FxHashSet;
 
-use super::{Field, Line, Step, field_name, name_of, snippet, with_field};
+use super::{Field, Line, Step, add_field, field_name, fields_text, name_of, snippet};
 use crate::history::History;
 use crate::value::Value;
 
@@ -14,6 +14,8 @@ impl Line<'_> {
                 self.whole("a header line in the middle of the file".into(), "the header only on line 1".into())
             );
         }
+        history.header.line = self.number;
+        let mut fields = Vec::new();
         let mut seen = 0u16;
         let mut name = first;
         while let Some((field, other)) = name {
@@ -44,7 +46,7 @@ impl Line<'_> {
                 _ => {
                     let name = field_name(field, &other);
                     let raw = self.raw(peek, name)?;
-                    history.header.fields = with_field(&history.header.fields, name, raw);
+                    add_field(&mut fields, name, raw);
                 }
             }
             let next = self.json.next_key().map(|name| name.map(name_of));
@@ -54,6 +56,7 @@ impl Line<'_> {
             return Err(self
                 .whole("a header without \"isolde\"".into(), "{\"isolde\": \"history\", \"version\": 1, ...}".into()));
         }
+        history.header.fields = fields_text(fields);
         self.finish()
     }
 

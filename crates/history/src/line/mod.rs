@@ -23,25 +23,28 @@ pub(crate) fn read_value(history: &mut History, json: &str) -> Result<Value> {
     value.and_then(|value| line.finish().map(|()| value)).map_err(|wrong| (*wrong).into())
 }
 
-/// Reads one operation from its JSON text into the tables of `history`, without adding it.
-pub(crate) fn read_op(history: &mut History, json: &str) -> Result<Op> {
+/// Reads a key, a session or an id from its JSON text into the tables of `history`.
+pub(crate) fn read_name(history: &mut History, json: &str) -> Result<Value> {
     let mut line = Line::new(json.as_bytes(), 0, true);
-    let op = line.peek().and_then(|peek| line.op(history, peek, 0));
+    let name = line.peek().and_then(|peek| line.name(history, peek, String::new));
+    name.and_then(|name| line.finish().map(|()| name)).map_err(|wrong| (*wrong).into())
+}
+
+/// Reads one operation from its JSON text into the tables of `history`, without adding it; `at` is its place for messages.
+pub(crate) fn read_op(history: &mut History, json: &str, at: usize) -> Result<Op> {
+    let mut line = Line::new(json.as_bytes(), 0, true);
+    let op = line.peek().and_then(|peek| line.op(history, peek, at));
     op.and_then(|op| line.finish().map(|()| op)).map_err(|wrong| (*wrong).into())
 }
 
 /// Reads what few transactions have from the JSON object of those fields.
 pub(crate) fn read_extra(history: &mut History, json: &str) -> Result<Extra> {
     let mut line = Line::new(json.as_bytes(), 0, true);
-    let draft = line.peek().and_then(|peek| match peek {
-        Peek::Object => line.fields(history),
-        _ => Err(line.wrong(peek, "extra", "a JSON object")),
+    let extra = line.peek().and_then(|peek| match peek {
+        Peek::Object => line.extra(history),
+        _ => Err(line.wrong(peek, "", "a JSON object")),
     });
-    match draft {
-        Ok(Some(draft)) => Ok(draft.extra),
-        Ok(None) => Ok(Extra::default()),
-        Err(wrong) => Err((*wrong).into()),
-    }
+    extra.map_err(|wrong| (*wrong).into())
 }
 
 /// One line being read.
@@ -132,6 +135,7 @@ impl<'j> Line<'j> {
             extra: Extra::default(),
             seen: 0,
         };
+        let mut fields = Vec::new();
         let first = self.json.known_object().map(|name| name.map(name_of));
         let mut name = first.map_err(|e| self.broken(&e))?;
         // The kind of a line shows in its first field.
@@ -168,14 +172,46 @@ impl<'j> Line<'j> {
                 }
                 Field::Other => {
                     let raw = self.raw(peek, &other)?;
-                    draft.extra.fields = with_field(&draft.extra.fields, &other, raw);
+                    add_field(&mut fields, &other, raw);
                 }
             }
             let next = self.json.next_key().map(|name| name.map(name_of));
             name = next.map_err(|e| self.broken(&e))?;
         }
         self.finish()?;
+        draft.extra.fields = fields_text(fields);
         Ok(Some(draft))
+    }
+
+    /// Reads an object of what few transactions have, and of nothing that every transaction or the header has.
+    fn extra(&mut self, history: &mut History) -> Step<Extra> {
+        let mut extra = Extra::default();
+        let mut seen = 0u16;
+        let mut fields = Vec::new();
+        let first = self.json.known_object().map(|name| name.map(name_of));
+        let mut name = first.map_err(|e| self.broken(&e))?;
+        while let Some((field, other)) = name {
+            if seen & field as u16 != 0 {
+                return Err(self.twice(field));
+            }
+            seen |= field as u16;
+            let peek = self.peek()?;
+            match field {
+                Field::Serial => extra.serial = Some(self.serial(history, peek)?),
+                Field::Snapshot => extra.snapshot = Some(self.raw(peek, "snapshot")?.into()),
+                Field::Other => add_field(&mut fields, &other, self.raw(peek, &other)?),
+                known => {
+                    let name = field_name(known, "");
+                    let expected = "only \"serial\", \"snapshot\" and unknown fields";
+                    return Err(self.whole(format!("the field {name:?} stands among the extra ones"), expected.into()));
+                }
+            }
+            let next = self.json.next_key().map(|name| name.map(name_of));
+            name = next.map_err(|e| self.broken(&e))?;
+        }
+        self.finish()?;
+        extra.fields = fields_text(fields);
+        Ok(extra)
     }
 
     fn close(&self, history: &mut History, draft: Draft) -> Step<()> {
@@ -401,15 +437,18 @@ fn field_name(field: Field, other: &str) -> &str {
     FIELDS.iter().find(|(_, known)| *known == field).map_or(other, |(name, _)| name)
 }
 
-fn with_field(fields: &str, name: &str, raw: &str) -> Box<str> {
-    let mut out = fields.as_bytes().to_vec();
-    if !out.is_empty() {
-        out.push(b',');
+/// Adds a field of ours or of somebody else's to the inside of a JSON object.
+fn add_field(fields: &mut Vec<u8>, name: &str, raw: &str) {
+    if !fields.is_empty() {
+        fields.push(b',');
     }
-    crate::json::write_text(&mut out, name);
-    out.push(b':');
-    out.extend_from_slice(raw.as_bytes());
-    String::from_utf8(out).expect("JSON text is made of UTF-8 pieces").into()
+    crate::json::write_text(fields, name);
+    fields.push(b':');
+    fields.extend_from_slice(raw.as_bytes());
+}
+
+fn fields_text(fields: Vec<u8>) -> Box<str> {
+    String::from_utf8(fields).expect("JSON text is made of UTF-8 pieces").into()
 }
 
 /// A text of the input, cut to a readable length.

@@ -27,7 +27,10 @@ def why_undecided(columns: Columns, level: Level, decision: Undecided) -> str:
             what = render_operation(transaction.ops[place.index])
     match decision.code:
         case "no-times":
-            return f'{where} has no "start" or no "end", and {level.value} is about real time; record both for every transaction'
+            return (
+                f'{where} does not say when it started and ended ("start", "end"; in files of Jepsen an invocation and a'
+                f" completion), and {level.value} is about real time; record both for every transaction"
+            )
         case "several-keys":
             return f"{where} touches more than one key; linearizable is about single-key operations (try strict-serializable)"
         case "ambiguous-read":

@@ -105,16 +105,17 @@ class Session(Client[Plan]):
             connection.write(key, new)
             self._beliefs[key] = new
             return
-        transaction.intend(b'["cas",%d,%d,%d' % (key, expected, new))
+        # The comma says that all digits are there: what breaks off before it was not sent.
+        transaction.intend(b'["cas",%d,%d,%d,' % (key, expected, new))
         swap = connection.compare_and_set(key, expected, new)
         if swap.applied:
-            transaction.completed(b",true]")
+            transaction.completed(b"true]")
             self._beliefs[key] = new
         elif swap.current is None:
-            transaction.completed(b",false]")
+            transaction.completed(b"false]")
             # What it holds was not shown. The next read of this session tells; until then it tries what it believed.
         else:
-            transaction.completed(b",false,%b]" % swap.current)
+            transaction.completed(b"false,%b]" % swap.current)
             self._beliefs[key] = json.loads(swap.current)
 
     def _fresh(self) -> int:

@@ -43,16 +43,16 @@ class RecordedHandle(DatabaseHandle):
         self._line = line
 
     def _answered(self, ready: Ready, values: Sequence[Any]) -> Answer:
-        begun = b'{"sql":%b,"params":%b,"start":%d' % (ready.recorded, as_json(values), time.monotonic_ns())
+        begun = b'{"sql":%b,"params":%b,"start":%d,' % (ready.recorded, as_json(values), time.monotonic_ns())
         if ready.changes:
             self._line.intend(begun)
         try:
             answer = super()._answered(ready, values)
         except IsoldeError as error:
-            self._over(ready, begun, b',"rows":null,"error":%b' % as_json(str(error)))
+            self._over(ready, begun, b'"rows":null,"error":%b' % as_json(str(error)))
             raise
         rows = answer.rows if ready.columns else None
-        self._over(ready, begun, b',"rows":%b,"count":%d' % (as_json(rows), answer.count or len(answer.rows)))
+        self._over(ready, begun, b'"rows":%b,"count":%d' % (as_json(rows), answer.count or len(answer.rows)))
         return answer
 
     def _over(self, ready: Ready, begun: bytes, rest: bytes) -> None:
