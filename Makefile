@@ -17,8 +17,8 @@ run: install
 	@echo '$$ isolde check --level si --level ser target/demo/history.jsonl'
 	@$(BIN)/isolde check --level si --level ser target/demo/history.jsonl || test $$? -eq 1
 	@rm -rf target/demo/run
-	@echo '$$ isolde run -o target/demo/run'
-	@$(BIN)/isolde run -o target/demo/run
+	@echo '$$ isolde run duckdb: --deletes 0.3 --keys 10 --check si --until-violation -o target/demo/run'
+	@$(BIN)/isolde run duckdb: --deletes 0.3 --keys 10 --check si --until-violation -o target/demo/run || test $$? -eq 1
 
 test: lint rust-test python-test
 
@@ -31,7 +31,7 @@ lint: $(VENV)/.test-extras
 	cargo clippy --release --locked --all-targets -- -D warnings
 
 rust-test:
-	cargo test --release --locked --workspace --exclude isolde-python
+	cargo test --release --locked --workspace
 
 python-test: $(VENV)/.test-extras $(VENV)/.servers
 	$(BIN)/python -m pytest -m "not long and not server" --numprocesses auto --dist worksteal
@@ -65,8 +65,8 @@ install: $(VENV)/.installed
 # The package is installed in place; the stamp is renewed when a source of the extension changes.
 $(VENV)/.installed: $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet "maturin>=1.9,<2"
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --no-compile "maturin>=1.9,<2"
+	$(BIN)/python -m pip install --quiet --no-compile --no-build-isolation --editable ".[duckdb]"
 	touch $@
 
 $(VENV)/.test-extras: $(VENV)/.installed

@@ -28,6 +28,8 @@ CHAIN = (
 # Paper 004, table I.
 COMMON_ANOMALIES = frozenset(
     {
+        "contradictory-versions",
+        "prefix-violation",
         "thin-air-read",
         "aborted-read",
         "future-read",

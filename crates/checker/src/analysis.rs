@@ -9,7 +9,7 @@ use crate::attribution::{Attribution, INITIAL, NONE, ReadFault, attribute};
 use crate::components::components;
 use crate::decision::{CycleEdge, Decision, Method, Open, Options, Question, REPORTED_MAX, Violation};
 use crate::dependencies::{Dependencies, Edge, collect};
-use crate::evidence::{Evidence, Relation, between};
+use crate::evidence::{Basis, Evidence, Relation, between};
 use crate::linear;
 use crate::outcome::{Role, roles};
 use crate::parallel::WORTH_A_THREAD;
@@ -301,7 +301,8 @@ impl Analysis {
     pub(crate) fn told_edge(&self, from: u32, to: u32, first: u32, second: u32, assumed: bool) -> CycleEdge {
         let (from_op, to_op) = (self.op_of(first), self.op_of(second));
         let key = self.attribution.key_of(first);
-        let reason = Evidence { relation: Relation::Ww, key, from_op, to_op, seen_op: NONE };
+        let basis = if self.history.has_lists() { Basis::Seen } else { Basis::Told };
+        let reason = Evidence { relation: Relation::Ww, key, from_op, to_op, seen_op: NONE, basis };
         CycleEdge { from, to, taken: Relation::Ww, reasons: vec![reason], assumed }
     }
 

@@ -36,6 +36,8 @@ pub struct Chains {
     pub told_twice: Vec<u32>,
     /// Told successions.
     pub told: Vec<(u32, u32)>,
+    /// Told successions that what was read does not show.
+    pub told_only: FxHashSet<Succession>,
     /// Whether what was told could not be used whole.
     pub told_ambiguously: bool,
     /// Told successions that only the later transaction itself read, with those that others read in their place.
@@ -59,6 +61,7 @@ impl Chains {
             before_initial: Vec::new(),
             told_twice: Vec::new(),
             told: Vec::new(),
+            told_only: FxHashSet::default(),
             told_ambiguously: false,
             told_by_itself: Vec::new(),
             list_faults: Vec::new(),
@@ -229,6 +232,9 @@ impl Chains {
                     self.before_initial.push(pair[0]);
                 } else if self.overwritten_by[pair[0] as usize] != pair[1] {
                     self.also.entry(pair[0]).or_default().push(pair[1]);
+                    self.told_only.insert((pair[0], pair[1]));
+                } else if !self.made[pair[1] as usize] {
+                    self.told_only.insert((pair[0], pair[1]));
                 }
             }
         }

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use isolde_history::History;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::attribution::{Attribution, Fault, INITIAL, NONE};
 use crate::chains::Chains;
@@ -136,6 +136,10 @@ pub struct Counts {
     pub ww: u64,
     /// Reads that came before a known overwrite.
     pub rw: u64,
+    /// Successions of versions that only the database told; `ww` does not count them.
+    pub told_ww: u64,
+    /// Reads that came before an overwrite by what only the database told; `rw` does not count them.
+    pub told_rw: u64,
     /// Keys with more than one chain that could come next.
     pub open_keys: u64,
     /// Pairs of chains whose order is open.
@@ -163,6 +167,8 @@ pub struct Dependencies {
     pub told_twice: Vec<u32>,
     /// Successions of versions that the database told.
     pub told: Vec<(u32, u32)>,
+    /// Those of them that what was read does not show.
+    pub told_only: FxHashSet<Succession>,
     /// Whether a told version has several possible writers, so that what was told could not be used whole.
     pub told_ambiguously: bool,
     /// Told successions that only the later transaction itself read, with those that others read in their place.
@@ -222,6 +228,7 @@ pub fn collect(
         before_initial: chains.before_initial,
         told_twice: chains.told_twice,
         told: chains.told,
+        told_only: chains.told_only,
         told_ambiguously: chains.told_ambiguously,
         told_by_itself: chains.told_by_itself,
         list_faults: chains.list_faults,
@@ -267,7 +274,11 @@ fn edges_by_key(
     let also = chains.also.iter().flat_map(|(&before, all)| all.iter().map(move |&after| (before, after)));
     for (before, after) in chains.placed.iter().copied().chain(also) {
         let (from, to) = (attribution.writer(before), attribution.writer(after));
-        counts.ww += 1;
+        if chains.told_only.contains(&(before, after)) {
+            counts.told_ww += 1;
+        } else {
+            counts.ww += 1;
+        }
         if from != INITIAL && to != INITIAL && from != to {
             told.push((from, pack(Edge::Dependency, to)));
         }
@@ -277,6 +288,7 @@ fn edges_by_key(
         counts.wr += part.wr;
         counts.ww += part.ww;
         counts.rw += part.rw;
+        counts.told_rw += part.told_rw;
         lists.push(list);
     }
     lists
@@ -313,7 +325,12 @@ fn edges_of_places(
             if overwriter == reader {
                 counts.ww += 1;
             } else if overwriter != INITIAL {
-                counts.rw += 1;
+                // The set is empty unless the database told something.
+                if chains.told_only.contains(&(version, after)) {
+                    counts.told_rw += 1;
+                } else {
+                    counts.rw += 1;
+                }
                 edges.push((reader, pack(Edge::AntiDependency, overwriter)));
             }
         }

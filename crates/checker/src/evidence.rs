@@ -21,6 +21,18 @@ pub enum Relation {
     Rw,
 }
 
+/// How the order of the two versions that an edge is about is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Basis {
+    /// From what was read, by any level; also that the initial version comes first.
+    Seen,
+    /// From what the database told.
+    Told,
+    /// From levels that let nothing come between a version and the one made from it: what was written blindly then comes
+    /// after all that was made from the initial version.
+    Inferred,
+}
+
 /// One reason why `from` comes before `to`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Evidence {
@@ -34,6 +46,35 @@ pub struct Evidence {
     pub to_op: u32,
     /// For `rw`: the write that both are about, or [`NONE`] for an initial value.
     pub seen_op: u32,
+    /// For `ww` and `rw`: how the order of the versions is known.
+    pub basis: Basis,
+}
+
+impl Evidence {
+    /// A reason that what was read shows.
+    pub fn seen(relation: Relation, key: u32, from_op: u32, to_op: u32, seen_op: u32) -> Evidence {
+        Evidence { relation, key, from_op, to_op, seen_op, basis: Basis::Seen }
+    }
+}
+
+/// How it is known that one version came before another.
+pub fn basis(
+    history: &History,
+    attribution: &Attribution,
+    dependencies: &Dependencies,
+    before: u32,
+    after: u32,
+) -> Basis {
+    if attribution.writer(before) == INITIAL || history.has_lists() {
+        return Basis::Seen;
+    }
+    let writer = attribution.writer(after);
+    let mut places = attribution.places(attribution.key_of(after)).filter(|&place| attribution.txn[place] == writer);
+    let first_read = places.find_map(|place| Some(attribution.read_of[place]).filter(|&version| version != NONE));
+    if dependencies.made[after as usize] && first_read == Some(before) {
+        return Basis::Seen;
+    }
+    if dependencies.told_only.contains(&(before, after)) { Basis::Told } else { Basis::Inferred }
 }
 
 /// Every reason why `from` comes before `to`, as far as single operations show it.
@@ -45,7 +86,8 @@ pub fn between(
     to: u32,
 ) -> Vec<Evidence> {
     let mut all = Vec::new();
-    let bare = |relation| Evidence { relation, key: NONE, from_op: NONE, to_op: NONE, seen_op: NONE };
+    let bare = |relation| Evidence::seen(relation, NONE, NONE, NONE, NONE);
+    let known = |before: u32, after: u32| basis(history, attribution, dependencies, before, after);
     if history.txns.session[from as usize] == history.txns.session[to as usize] && from < to {
         all.push(bare(Relation::So));
     }
@@ -57,15 +99,16 @@ pub fn between(
         let version = attribution.read_of[place];
         if version != NONE && attribution.writer(version) == from {
             let to_op = attribution.op[place];
-            all.push(Evidence { relation: Relation::Wr, key, from_op: op_of(version), to_op, seen_op: NONE });
+            all.push(Evidence::seen(Relation::Wr, key, op_of(version), to_op, NONE));
         }
     }
     for (key, place) in places_of(history, attribution, from) {
         if attribution.installs[place] {
             let version = attribution.version_at(place as u32);
             for next in dependencies.followers(version).filter(|&next| attribution.writer(next) == to) {
-                let from_op = attribution.op[place];
-                all.push(Evidence { relation: Relation::Ww, key, from_op, to_op: op_of(next), seen_op: NONE });
+                let (from_op, to_op) = (attribution.op[place], op_of(next));
+                let basis = known(version, next);
+                all.push(Evidence { relation: Relation::Ww, key, from_op, to_op, seen_op: NONE, basis });
             }
         }
         let version = attribution.read_of[place];
@@ -75,7 +118,8 @@ pub fn between(
         for next in dependencies.followers(version).filter(|&next| attribution.writer(next) == to) {
             let (from_op, to_op) = (attribution.op[place], op_of(next));
             let seen_op = if attribution.writer(version) == INITIAL { NONE } else { op_of(version) };
-            all.push(Evidence { relation: Relation::Rw, key, from_op, to_op, seen_op });
+            let basis = known(version, next);
+            all.push(Evidence { relation: Relation::Rw, key, from_op, to_op, seen_op, basis });
         }
     }
     all

@@ -11,7 +11,7 @@ use crate::attribution::{Attribution, INITIAL, NONE};
 use crate::chains::Chains;
 use crate::decision::{CycleEdge, Decision, Method, Open, REPORTED_MAX, Violation};
 use crate::dependencies::{Counts, Edge, Graph, Succession};
-use crate::evidence::{Evidence, Relation, between};
+use crate::evidence::{Basis, Evidence, Relation, between};
 use crate::outcome::Role;
 use crate::saturation::{ByOp, Inferred, Saturated, Saturation, Visibility};
 use crate::shortest::{CycleStep, Step};
@@ -120,13 +120,13 @@ impl Analysis {
             .contradictions
             .iter()
             .take(if all { REPORTED_MAX } else { 1 })
-            .map(|edge| Violation::Cycle(self.missed_write(&past, edge)))
+            .map(|edge| Violation::Cycle(self.missed_write(&past, edge, visibility)))
             .collect();
         if !violations.is_empty() && !all {
             return Err(violations);
         }
         let space = Space { graph: &saturated.graph, rule: Rule::Serializable, timeline: None };
-        match self.acyclic_or(&space, all, |cycle| self.explain_weak(&past, &saturated, cycle)) {
+        match self.acyclic_or(&space, all, |cycle| self.explain_weak(&past, &saturated, cycle, visibility)) {
             Ok(order) if violations.is_empty() => Ok(order),
             Ok(_) => Err(violations),
             Err(cycles) => {
@@ -165,12 +165,16 @@ impl Analysis {
         })
     }
 
-    /// A reader that saw `edge.before`, by a path of reads and session order, and yet read an older version.
-    fn missed_write(&self, past: &Graph, edge: &Inferred) -> Vec<CycleEdge> {
+    /// A reader to which `edge.before` was visible, and which yet read an older version.
+    fn missed_write(&self, past: &Graph, edge: &Inferred, visibility: Visibility) -> Vec<CycleEdge> {
         let reader = self.txn_of(edge.read_op);
-        let mut steps = path(past, edge.before, reader);
+        let mut steps = self.sight(past, edge.before, reader, visibility);
         steps.push(rw(reader, edge.before));
         let mut cycle = self.explain(&steps);
+        if visibility == Visibility::EarlierRead {
+            // Neither the session nor what was read later makes a writer visible here.
+            cycle[0].reasons.retain(|reason| reason.relation == Relation::Wr && reason.to_op < edge.read_op);
+        }
         if let Some(last) = cycle.last_mut() {
             last.reasons.retain(|reason| reason.relation == Relation::Rw && reason.from_op == edge.read_op);
             if last.reasons.is_empty() {
@@ -180,13 +184,25 @@ impl Analysis {
         cycle
     }
 
+    /// How a writer was visible to a reader: in one step, or by the fewest where the level follows a path.
+    fn sight(&self, past: &Graph, writer: u32, reader: u32, visibility: Visibility) -> Vec<CycleStep> {
+        let session = &self.history.txns.session;
+        let same = self.options.session_order && session[writer as usize] == session[reader as usize];
+        let read = past.out(writer).any(|(kind, to)| kind == Edge::Dependency && to == reader);
+        match visibility {
+            Visibility::CausalPast if !read && !same => path(past, writer, reader),
+            _ if read => vec![(writer, reader, Step::Known(Edge::Dependency))],
+            _ => vec![(writer, reader, Step::Known(Edge::Session))],
+        }
+    }
+
     /// The reason of an inferred edge: the writes of the key that the read was about.
     pub(crate) fn inferred_reason(&self, relation: Relation, edge: &Inferred, from_op: u32, seen_op: u32) -> Evidence {
         let key = self.history.ops.key[edge.read_op as usize];
         let written_by = |txn: u32| self.installed_by(txn, key);
         match relation {
-            Relation::Rw => Evidence { relation, key, from_op, to_op: written_by(edge.before), seen_op },
-            _ => Evidence { relation, key, from_op: written_by(edge.before), to_op: written_by(edge.after), seen_op },
+            Relation::Rw => Evidence::seen(relation, key, from_op, written_by(edge.before), seen_op),
+            _ => Evidence::seen(relation, key, written_by(edge.before), written_by(edge.after), seen_op),
         }
     }
 
@@ -200,7 +216,13 @@ impl Analysis {
         last.map_or(NONE, |row| row as u32)
     }
 
-    fn explain_weak(&self, past: &Graph, saturated: &Saturated, cycle: &[CycleStep]) -> Vec<CycleEdge> {
+    fn explain_weak(
+        &self,
+        past: &Graph,
+        saturated: &Saturated,
+        cycle: &[CycleStep],
+        visibility: Visibility,
+    ) -> Vec<CycleEdge> {
         let inferred =
             |from: u32, to: u32| saturated.inferred.iter().find(|edge| edge.before == from && edge.after == to);
         // A cycle of two, where the one overwrote what the other wrote, is told by the reader in between.
@@ -208,11 +230,11 @@ impl Analysis {
             for (from, to) in [(a, b), (c, d)] {
                 // What is inferred itself says nothing of an overwrite that the reader would have to know of.
                 if let Some(edge) = inferred(from, to).filter(|_| inferred(to, from).is_none()) {
-                    let told = self.missed_write(past, edge);
                     let overwrote = between(&self.history, &self.attribution, &self.dependencies, to, from);
                     let key = self.history.ops.key[edge.read_op as usize];
-                    if overwrote.iter().any(|r| r.relation == Relation::Ww && r.key == key) {
-                        return told;
+                    let known = |r: &Evidence| r.relation == Relation::Ww && r.key == key && r.basis != Basis::Inferred;
+                    if overwrote.iter().any(known) {
+                        return self.missed_write(past, edge, visibility);
                     }
                 }
             }
@@ -246,27 +268,46 @@ fn between_writers<'t>(
     told.iter().map(move |pair| (writers(pair), *pair)).filter(|((from, to), _)| *from != INITIAL && *to != INITIAL)
 }
 
-/// A shortest path of reads and session order; neighbours of one session are one step.
+/// A shortest path of reads and session order; however much of a session it skips, that is one step.
 fn path(past: &Graph, from: u32, to: u32) -> Vec<CycleStep> {
-    let mut parent: FxHashMap<u32, (u32, Edge)> = FxHashMap::default();
-    let mut queue = VecDeque::from([from]);
-    while let Some(txn) = queue.pop_front() {
-        if txn == to {
+    // Where it is, and whether it came there along a session, which it then follows at no cost.
+    type State = (u32, bool);
+    let start: State = (from, false);
+    let mut best: FxHashMap<State, u32> = FxHashMap::from_iter([(start, 0)]);
+    let mut parent: FxHashMap<State, State> = FxHashMap::default();
+    let mut queue = VecDeque::from([(start, 0)]);
+    let mut end = start;
+    while let Some((state, steps)) = queue.pop_front() {
+        if state.0 == to {
+            end = state;
             break;
         }
-        for (kind, next) in past.out(txn) {
-            if next != from && !parent.contains_key(&next) {
-                parent.insert(next, (txn, kind));
-                queue.push_back(next);
+        if best[&state] < steps {
+            continue;
+        }
+        for (kind, next) in past.out(state.0) {
+            let riding = kind == Edge::Session;
+            let (next, steps) = ((next, riding), if riding && state.1 { steps } else { steps + 1 });
+            if best.get(&next).is_none_or(|&known| steps < known) {
+                best.insert(next, steps);
+                parent.insert(next, state);
+                if riding && state.1 {
+                    queue.push_front((next, steps));
+                } else {
+                    queue.push_back((next, steps));
+                }
             }
         }
     }
     let mut steps: Vec<CycleStep> = Vec::new();
-    let mut at = to;
-    while let Some(&(before, kind)) = parent.get(&at).filter(|_| at != from) {
+    let mut at = end;
+    while let Some(&before) = parent.get(&at) {
         match steps.last_mut() {
-            Some((start, _, Step::Known(Edge::Session))) if kind == Edge::Session => *start = before,
-            _ => steps.push((before, at, Step::Known(kind))),
+            Some((first, _, Step::Known(Edge::Session))) if at.1 => *first = before.0,
+            _ => {
+                let kind = if at.1 { Edge::Session } else { Edge::Dependency };
+                steps.push((before.0, at.0, Step::Known(kind)));
+            }
         }
         at = before;
     }

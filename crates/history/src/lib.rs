@@ -11,6 +11,7 @@ mod jsonl_write;
 mod line;
 mod names;
 mod parquet;
+mod parquet_columns;
 mod parquet_read;
 mod reading;
 mod stream;

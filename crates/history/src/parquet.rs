@@ -1,77 +1,73 @@
-//! Histories as Parquet, through Arrow: one row a transaction, its operations as a list of structs.
+//! Histories as Parquet: one row a transaction, its operations as a list of structs.
 //!
 //! Integers have columns of their own, so that the usual history is made of integer columns only; every
 //! other value is JSON text in the `detail` column. The header and the version chains, which belong to no
-//! transaction, are JSON Lines in the schema's metadata. Reading is `parquet_read.rs`.
+//! transaction, are JSON Lines in the file's metadata. Reading is `parquet_read.rs`.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use arrow_array::builder::{Int8Builder, Int64Builder, StringBuilder};
-use arrow_array::{ArrayRef, ListArray, RecordBatch, StructArray};
-use arrow_buffer::OffsetBuffer;
-use arrow_schema::{DataType, Field, Fields, Schema};
-use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
 
 use crate::error::{Error, Result};
 use crate::history::{History, NO_TIME, Op};
 use crate::jsonl_write::{write_header, write_op, write_versions};
+use crate::parquet_columns::Builder;
 use crate::value::Value;
 
-pub(crate) const ROWS_PER_GROUP: usize = 1 << 17;
+const ROWS_PER_GROUP: usize = 1 << 17;
 pub(crate) const METADATA_KEY: &str = "isolde";
 
-fn op_fields() -> Fields {
-    Fields::from(vec![
-        Field::new("kind", DataType::Int8, false),
-        Field::new("key", DataType::Int64, true),
-        Field::new("key_text", DataType::Utf8, true),
-        Field::new("value", DataType::Int64, true),
-        Field::new("detail", DataType::Utf8, true),
-    ])
-}
+const SCHEMA: &str = "message history {
+    OPTIONAL INT64 id;
+    OPTIONAL BYTE_ARRAY id_text (STRING);
+    OPTIONAL INT64 session;
+    OPTIONAL BYTE_ARRAY session_text (STRING);
+    REQUIRED INT32 status (INTEGER(8, true));
+    OPTIONAL INT64 start;
+    OPTIONAL INT64 end;
+    OPTIONAL BYTE_ARRAY extra (STRING);
+    REQUIRED GROUP ops (LIST) {
+        REPEATED GROUP list {
+            REQUIRED GROUP item {
+                REQUIRED INT32 kind (INTEGER(8, true));
+                OPTIONAL INT64 key;
+                OPTIONAL BYTE_ARRAY key_text (STRING);
+                OPTIONAL INT64 value;
+                OPTIONAL BYTE_ARRAY detail (STRING);
+            }
+        }
+    }
+}";
 
-fn schema(history: &History) -> Schema {
+/// The header and the version chains.
+fn lines(history: &History) -> String {
     let mut lines = Vec::new();
     write_header(history, &mut lines);
     for (key, values) in &history.versions {
         write_versions(history, &mut lines, *key, values);
     }
-    let lines = String::from_utf8(lines).expect("JSON text is made of UTF-8 pieces");
-    let ops = Field::new("item", DataType::Struct(op_fields()), false);
-    Schema::new(vec![
-        Field::new("id", DataType::Int64, true),
-        Field::new("id_text", DataType::Utf8, true),
-        Field::new("session", DataType::Int64, true),
-        Field::new("session_text", DataType::Utf8, true),
-        Field::new("status", DataType::Int8, false),
-        Field::new("start", DataType::Int64, true),
-        Field::new("end", DataType::Int64, true),
-        Field::new("extra", DataType::Utf8, true),
-        Field::new("ops", DataType::List(Arc::new(ops)), false),
-    ])
-    .with_metadata(HashMap::from([(METADATA_KEY.to_owned(), lines)]))
+    String::from_utf8(lines).expect("JSON text is made of UTF-8 pieces")
 }
 
 /// Writes `history` as Parquet.
 pub fn write_parquet(history: &History, output: impl Write + Send) -> Result<()> {
-    let schema = Arc::new(schema(history));
+    let schema = Arc::new(parse_message_type(SCHEMA).expect("the schema is written right"));
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).expect("3 is a level of zstd")))
-        .set_max_row_group_row_count(Some(ROWS_PER_GROUP))
+        .set_key_value_metadata(Some(vec![KeyValue::new(METADATA_KEY.to_owned(), lines(history))]))
         .build();
-    let mut writer = ArrowWriter::try_new(output, schema.clone(), Some(properties)).map_err(io_error)?;
-    let mut first = 0;
-    loop {
+    let mut writer = SerializedFileWriter::new(output, schema, Arc::new(properties)).map_err(io_error)?;
+    for first in (0..history.len()).step_by(ROWS_PER_GROUP) {
         let last = (first + ROWS_PER_GROUP).min(history.len());
-        writer.write(&batch(history, &schema, first as u32..last as u32)).map_err(io_error)?;
-        first = last;
-        if first == history.len() {
-            break;
-        }
+        let mut group = writer.next_row_group().map_err(io_error)?;
+        Columns::of(history, first as u32..last as u32).write(&mut group).map_err(io_error)?;
+        group.close().map_err(io_error)?;
     }
     writer.close().map_err(io_error)?;
     Ok(())
@@ -87,99 +83,123 @@ fn io_error(error: parquet::errors::ParquetError) -> Error {
     }
 }
 
-/// A column of names: integers in one array, everything else as text in the other.
-#[derive(Default)]
+/// A column of names: integers in one column, everything else as text in the other.
 struct NameColumns {
-    int: Int64Builder,
-    text: StringBuilder,
+    int: Builder<i64>,
+    text: Builder<ByteArray>,
 }
 
 impl NameColumns {
+    fn new(there: i16) -> NameColumns {
+        NameColumns { int: Builder::new(there), text: Builder::new(there) }
+    }
+
     fn push(&mut self, history: &History, name: Value) {
-        match name.as_small_int() {
-            Some(i) => {
-                self.int.append_value(i);
-                self.text.append_null();
-            }
-            None => {
-                self.int.append_null();
-                self.text.append_value(history.json(name));
-            }
-        }
+        let int = name.as_small_int();
+        self.int.push(int);
+        self.text.push(int.is_none().then(|| ByteArray::from(history.json(name).as_str())));
     }
 
     fn push_null(&mut self) {
-        self.int.append_null();
-        self.text.append_null();
-    }
-
-    fn finish(mut self) -> [ArrayRef; 2] {
-        [Arc::new(self.int.finish()), Arc::new(self.text.finish())]
+        self.int.push(None);
+        self.text.push(None);
     }
 }
 
-fn batch(history: &History, schema: &Arc<Schema>, rows: std::ops::Range<u32>) -> RecordBatch {
-    let (mut id, mut session) = (NameColumns::default(), NameColumns::default());
-    let mut status = Int8Builder::new();
-    let (mut start, mut end) = (Int64Builder::new(), Int64Builder::new());
-    let mut extra = StringBuilder::new();
-    let mut kind = Int8Builder::new();
-    let mut key = NameColumns::default();
-    let mut value = Int64Builder::new();
-    let mut detail = StringBuilder::new();
-    let mut op_counts = Vec::with_capacity(rows.len());
-    for txn in rows {
+/// The columns of some rows.
+struct Columns {
+    id: NameColumns,
+    session: NameColumns,
+    status: Builder<i32>,
+    start: Builder<i64>,
+    end: Builder<i64>,
+    extra: Builder<ByteArray>,
+    kind: Builder<i32>,
+    key: NameColumns,
+    value: Builder<i64>,
+    detail: Builder<ByteArray>,
+    /// Of the operations: 0 where a row begins.
+    repetitions: Vec<i16>,
+}
+
+impl Columns {
+    fn of(history: &History, rows: std::ops::Range<u32>) -> Columns {
+        // An operation that is there has level 1, as what is null in it; what is there in it has level 2.
+        let mut columns = Columns {
+            id: NameColumns::new(1),
+            session: NameColumns::new(1),
+            status: Builder::new(0),
+            start: Builder::new(1),
+            end: Builder::new(1),
+            extra: Builder::new(1),
+            kind: Builder::new(1),
+            key: NameColumns::new(2),
+            value: Builder::new(2),
+            detail: Builder::new(2),
+            repetitions: Vec::new(),
+        };
+        rows.for_each(|txn| columns.push(history, txn));
+        columns
+    }
+
+    fn push(&mut self, history: &History, txn: u32) {
         let row = txn as usize;
-        id.push(history, history.txns.id[row]);
-        session.push(history, history.sessions.name(history.txns.session[row]));
-        status.append_value(history.txns.status[row] as i8);
-        start.append_option(Some(history.txns.start[row]).filter(|&t| t != NO_TIME));
-        end.append_option(Some(history.txns.end[row]).filter(|&t| t != NO_TIME));
-        extra.append_option(extra_text(history, txn));
+        self.id.push(history, history.txns.id[row]);
+        self.session.push(history, history.sessions.name(history.txns.session[row]));
+        self.status.push(Some(history.txns.status[row] as i32));
+        self.start.push(Some(history.txns.start[row]).filter(|&t| t != NO_TIME));
+        self.end.push(Some(history.txns.end[row]).filter(|&t| t != NO_TIME));
+        self.extra.push(extra_text(history, txn).map(|text| ByteArray::from(text.as_str())));
         let ops = history.ops_of(txn);
-        op_counts.push(ops.len());
-        for op in ops {
-            kind.append_value(history.ops.kind[op] as i8);
+        if ops.is_empty() {
+            self.repetitions.push(0);
+            self.kind.push_empty();
+            self.key.int.push_empty();
+            self.key.text.push_empty();
+            self.value.push_empty();
+            self.detail.push_empty();
+        }
+        for (place, op) in ops.enumerate() {
+            self.repetitions.push(i16::from(place > 0));
+            self.kind.push(Some(history.ops.kind[op] as i32));
             match history.op(op) {
                 Op::Read(k, v) | Op::Write(k, v) | Op::Append(k, v) => {
-                    key.push(history, history.keys.name(k));
-                    value.append_option(v.as_small_int());
-                    match v.as_small_int() {
-                        Some(_) => detail.append_null(),
-                        None => detail.append_value(history.json(v)),
-                    }
+                    self.key.push(history, history.keys.name(k));
+                    let int = v.as_small_int();
+                    self.value.push(int);
+                    self.detail.push(int.is_none().then(|| ByteArray::from(history.json(v).as_str())));
                 }
                 op @ (Op::Cas(..) | Op::Scan(_) | Op::Sql(_)) => {
-                    key.push_null();
-                    value.append_null();
+                    self.key.push_null();
+                    self.value.push(None);
                     let mut text = Vec::new();
                     write_op(history, &mut text, op);
-                    detail.append_value(String::from_utf8_lossy(&text));
+                    self.detail.push(Some(ByteArray::from(String::from_utf8_lossy(&text).as_ref())));
                 }
             }
         }
     }
-    let [key, key_text] = key.finish();
-    let ops = StructArray::new(
-        op_fields(),
-        vec![Arc::new(kind.finish()), key, key_text, Arc::new(value.finish()), Arc::new(detail.finish())],
-        None,
-    );
-    let item = Arc::new(Field::new("item", DataType::Struct(op_fields()), false));
-    let ops = ListArray::new(item, OffsetBuffer::from_lengths(op_counts), Arc::new(ops), None);
-    let ([id, id_text], [session, session_text]) = (id.finish(), session.finish());
-    let columns: Vec<ArrayRef> = vec![
-        id,
-        id_text,
-        session,
-        session_text,
-        Arc::new(status.finish()),
-        Arc::new(start.finish()),
-        Arc::new(end.finish()),
-        Arc::new(extra.finish()),
-        Arc::new(ops),
-    ];
-    RecordBatch::try_new(schema.clone(), columns).expect("the columns follow the schema")
+
+    /// Writes them in the order of the schema.
+    fn write(
+        &self,
+        group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    ) -> std::result::Result<(), parquet::errors::ParquetError> {
+        self.id.int.write::<Int64Type>(group, None)?;
+        self.id.text.write::<ByteArrayType>(group, None)?;
+        self.session.int.write::<Int64Type>(group, None)?;
+        self.session.text.write::<ByteArrayType>(group, None)?;
+        self.status.write::<Int32Type>(group, None)?;
+        self.start.write::<Int64Type>(group, None)?;
+        self.end.write::<Int64Type>(group, None)?;
+        self.extra.write::<ByteArrayType>(group, None)?;
+        let repetitions = Some(&self.repetitions[..]);
+        self.kind.write::<Int32Type>(group, repetitions)?;
+        self.key.int.write::<Int64Type>(group, repetitions)?;
+        self.key.text.write::<ByteArrayType>(group, repetitions)?;
+        self.value.write::<Int64Type>(group, repetitions)?;
+        self.detail.write::<ByteArrayType>(group, repetitions)
+    }
 }
 
 fn extra_text(history: &History, txn: u32) -> Option<String> {

@@ -4,18 +4,17 @@ use std::io::Read;
 use std::panic::catch_unwind;
 use std::thread;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Int8Type, Int64Type};
-use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, StringArray};
 use bytes::Bytes;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::file::reader::FileReader;
+use parquet::file::serialized_reader::SerializedFileReader;
 
 use crate::error::{Error, Malformed, Result, one_line};
 use crate::foreign::read_whole;
 use crate::history::{History, NO_TIME, Op, OpKind, Space, Status};
 use crate::jsonl_read::read_part;
 use crate::line::{read_extra, read_name, read_op as read_op_json, read_value};
-use crate::parquet::{METADATA_KEY, ROWS_PER_GROUP};
+use crate::parquet::METADATA_KEY;
+use crate::parquet_columns::{Column, Group, Lists, Texts, Wrong, uneven};
 use crate::reading::Reading;
 use crate::value::Value;
 
@@ -43,10 +42,10 @@ pub fn read_parquet(
     // Threads that shared the file would share its position, too.
     let file = Bytes::from(read_whole(input, reading, &mut keep_on)?);
     // The library panics on some damaged files; that is one more way of being unreadable.
-    let load = || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new());
-    let metadata = catch_unwind(load).map_err(|_| unreadable("a damaged footer"))?.map_err(unreadable)?;
-    let mut history = read_lines(&metadata)?;
-    let groups = metadata.metadata().row_groups();
+    let open = || SerializedFileReader::new(file.clone());
+    let file = &catch_unwind(open).map_err(|_| unreadable("a damaged footer"))?.map_err(unreadable)?;
+    let mut history = read_lines(file)?;
+    let groups = file.metadata().row_groups();
     let unpacked = groups.iter().map(|group| u64::try_from(group.total_byte_size()).unwrap_or(u64::MAX));
     reading.check_size(unpacked.fold(0, u64::saturating_add))?;
     let first_rows: Vec<u64> = groups
@@ -67,8 +66,8 @@ pub fn read_parquet(
         let parts: Vec<Result<History>> = thread::scope(|scope| {
             let workers: Vec<_> = wave
                 .map(|group| {
-                    let (file, metadata, first_row) = (file.clone(), metadata.clone(), first_rows[group]);
-                    scope.spawn(move || read_group(file, metadata, group, first_row))
+                    let first_row = first_rows[group];
+                    scope.spawn(move || read_group(file, group, first_row))
                 })
                 .collect();
             workers.into_iter().map(|w| w.join().unwrap_or_else(|_| Err(unreadable("damaged pages")))).collect()
@@ -82,9 +81,8 @@ pub fn read_parquet(
 }
 
 /// What belongs to no transaction: the header and the version chains.
-fn read_lines(metadata: &ArrowReaderMetadata) -> Result<History> {
-    let lines = metadata.schema().metadata().get(METADATA_KEY).cloned().unwrap_or_default();
-    let mut history = read_part(lines.as_bytes()).map_err(|error| match error {
+fn read_lines(file: &SerializedFileReader<Bytes>) -> Result<History> {
+    let mut history = read_part(metadata_lines(file)?.as_bytes()).map_err(|error| match error {
         Error::Malformed(wrong) => malformed(format!("the metadata {METADATA_KEY:?} has {wrong}"), "its JSON Lines"),
         other => other,
     })?;
@@ -97,49 +95,42 @@ fn read_lines(metadata: &ArrowReaderMetadata) -> Result<History> {
     Ok(history)
 }
 
-fn read_group(file: Bytes, metadata: ArrowReaderMetadata, group: usize, first_row: u64) -> Result<History> {
-    let rows = metadata.metadata().row_group(group).num_rows().clamp(1, ROWS_PER_GROUP as i64) as usize;
-    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
-        .with_row_groups(vec![group])
-        .with_batch_size(rows)
-        .build()
-        .map_err(unreadable)?;
-    let mut history = History::default();
-    for batch in reader {
-        let row = first_row + history.len() as u64;
-        read_batch(&mut history, &batch.map_err(unreadable)?, row)?;
+fn metadata_lines(file: &SerializedFileReader<Bytes>) -> Result<String> {
+    let pairs = file.metadata().file_metadata().key_value_metadata().map_or(&[][..], |pairs| pairs);
+    let of = |key: &str| pairs.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.clone());
+    if let Some(lines) = of(METADATA_KEY) {
+        return Ok(lines);
     }
-    Ok(history)
+    // Arrow keeps a schema of its own, in Base64, in which earlier versions hid the lines.
+    let hidden = of("ARROW:schema")
+        .is_some_and(|schema| ["aXNvbGRl", "lzb2xkZ", "pc29sZG"].iter().any(|shifted| schema.contains(shifted)));
+    if hidden {
+        let found = format!("no metadata {METADATA_KEY:?} outside of the Arrow schema");
+        return Err(malformed(found, "it in the file's own metadata; convert the history to Parquet again"));
+    }
+    Ok(String::new())
 }
 
-fn int8<'a>(column: &'a dyn Array, name: &str) -> Result<&'a PrimitiveArray<Int8Type>> {
-    column.as_primitive_opt().ok_or_else(|| mistyped(name, "8-bit integers"))
-}
-
-fn int64<'a>(column: &'a dyn Array, name: &str) -> Result<&'a PrimitiveArray<Int64Type>> {
-    column.as_primitive_opt().ok_or_else(|| mistyped(name, "64-bit integers"))
-}
-
-fn text<'a>(column: &'a dyn Array, name: &str) -> Result<&'a StringArray> {
-    column.as_string_opt().ok_or_else(|| mistyped(name, "strings"))
-}
-
-fn mistyped(column: &str, expected: &str) -> Error {
-    malformed(format!("the column {column:?} has another type"), expected)
-}
-
-/// Looks up a column of a batch or of the operations' struct.
-fn column<'a>(found: Option<&'a ArrayRef>, name: &str) -> Result<&'a dyn Array> {
-    found.map(AsRef::as_ref).ok_or_else(|| malformed(format!("no column {name:?}"), "the columns of docs/parquet.md"))
+fn wrong(found: Wrong) -> Error {
+    match found {
+        Wrong::Missing(name) => malformed(format!("no column {name:?}"), "the columns of docs/parquet.md"),
+        Wrong::Mistyped(name, expected) => malformed(format!("the column {name:?} has another type"), expected),
+        Wrong::Damaged(error) => unreadable(error),
+    }
 }
 
 /// Names read back: the integer column where it has a value, else JSON text of a string or an integer.
-struct NameReader<'a> {
-    int: &'a PrimitiveArray<Int64Type>,
-    text: &'a StringArray,
+struct NameReader {
+    int: Column<i64>,
+    text: Texts,
 }
 
-impl NameReader<'_> {
+impl NameReader {
+    fn of(group: &Group<'_>, list: Option<&str>, name: &str) -> std::result::Result<NameReader, Wrong> {
+        let text = group.texts(list, &format!("{name}_text"))?;
+        Ok(NameReader { int: group.int64(list, name)?, text })
+    }
+
     /// The name in a row of these columns; nothing where both are null.
     fn get(&self, history: &mut History, row: usize, place: &Place<'_>) -> Result<Option<Value>> {
         match (self.int.is_valid(row), self.text.is_valid(row)) {
@@ -196,40 +187,32 @@ impl std::fmt::Display for Place<'_> {
 
 const NAME: &str = "a string or an integer";
 
-fn read_batch(history: &mut History, batch: &RecordBatch, first_row: u64) -> Result<()> {
-    let of = |name: &str| column(batch.column_by_name(name), name);
-    let id = NameReader { int: int64(of("id")?, "id")?, text: text(of("id_text")?, "id_text")? };
-    let session =
-        NameReader { int: int64(of("session")?, "session")?, text: text(of("session_text")?, "session_text")? };
-    let status = int8(of("status")?, "status")?;
-    let (start, end) = (int64(of("start")?, "start")?, int64(of("end")?, "end")?);
-    let extra = text(of("extra")?, "extra")?;
-    let ops = of("ops")?.as_list_opt::<i32>().ok_or_else(|| mistyped("ops", "lists of structs"))?;
-    let items = ops.values().as_struct_opt().ok_or_else(|| mistyped("ops", "lists of structs"))?;
-    let item = |name: &str| column(items.column_by_name(name), name);
-    let operations = Operations {
-        kind: int8(item("kind")?, "kind")?,
-        key: NameReader { int: int64(item("key")?, "key")?, text: text(item("key_text")?, "key_text")? },
-        value: int64(item("value")?, "value")?,
-        detail: text(item("detail")?, "detail")?,
-    };
-    let offsets = ops.value_offsets();
-    for row in 0..batch.num_rows() {
+fn read_group(file: &SerializedFileReader<Bytes>, place: usize, first_row: u64) -> Result<History> {
+    let group = Group::of(file, place).map_err(unreadable)?;
+    let of = |name: &str| NameReader::of(&group, None, name).map_err(wrong);
+    let (id, session) = (of("id")?, of("session")?);
+    let status = group.int8(None, "status").map_err(wrong)?;
+    let starts = group.int64(None, "start").map_err(wrong)?;
+    let ends = group.int64(None, "end").map_err(wrong)?;
+    let extra = group.texts(None, "extra").map_err(wrong)?;
+    let operations = Operations::of(&group).map_err(wrong)?;
+    let mut history = History::default();
+    for row in 0..group.rows() {
         let place = |field| Place { row: first_row + row as u64, op: None, field };
-        if ops.is_null(row) {
+        if operations.lists.is_null(row) {
             return Err(place("ops").wrong("null", "a list of operations"));
         }
-        let (first, last) = (offsets[row] as usize, offsets[row + 1] as usize);
+        let (first, last) = (operations.lists.offsets[row], operations.lists.offsets[row + 1]);
         for at in first..last {
             let place = Place { op: Some(at - first), ..place("kind") };
-            if items.is_null(at) {
+            if operations.lists.item_is_null(at) {
                 return Err(place.wrong("null", "an operation"));
             }
-            let op = operations.read(history, at, place)?;
+            let op = operations.read(&mut history, at, place)?;
             history.push_op(op);
         }
-        let id = id.get(history, row, &place("id"))?.unwrap_or(Value::MISSING);
-        let session = session.get(history, row, &place("session"))?;
+        let id = id.get(&mut history, row, &place("id"))?.unwrap_or(Value::MISSING);
+        let session = session.get(&mut history, row, &place("session"))?;
         let session = session.ok_or_else(|| place("session").wrong("null", NAME))?;
         let session = history.sessions.number(session);
         let status = match status.is_valid(row).then(|| status.value(row)) {
@@ -238,22 +221,22 @@ fn read_batch(history: &mut History, batch: &RecordBatch, first_row: u64) -> Res
             Some(2) => Status::Unknown,
             other => return Err(place("status").wrong(number_or_null(other), "0, 1 or 2")),
         };
-        let time = |column: &PrimitiveArray<Int64Type>, field| match column.is_valid(row).then(|| column.value(row)) {
+        let time = |column: &Column<i64>, field| match column.is_valid(row).then(|| column.value(row)) {
             None => Ok(NO_TIME),
             Some(NO_TIME) => Err(place(field).wrong(NO_TIME.to_string(), "a time after -2^63, or null")),
             Some(time) => Ok(time),
         };
-        let (start, end) = (time(start, "start")?, time(end, "end")?);
+        let (start, end) = (time(&starts, "start")?, time(&ends, "end")?);
         if start != NO_TIME && end != NO_TIME && end < start {
             return Err(place("end").wrong(end.to_string(), format!("a time not before \"start\" ({start})")));
         }
         if extra.is_valid(row) {
-            let extra = read_extra(history, extra.value(row)).map_err(|error| place("extra").of(error))?;
+            let extra = read_extra(&mut history, extra.value(row)).map_err(|error| place("extra").of(error))?;
             history.extras.push((history.len() as u32, extra));
         }
         history.push_txn(id, session, status, start, end, 0);
     }
-    Ok(())
+    Ok(history)
 }
 
 fn number_or_null(number: Option<i8>) -> String {
@@ -261,14 +244,30 @@ fn number_or_null(number: Option<i8>) -> String {
 }
 
 /// The columns of the operations.
-struct Operations<'a> {
-    kind: &'a PrimitiveArray<Int8Type>,
-    key: NameReader<'a>,
-    value: &'a PrimitiveArray<Int64Type>,
-    detail: &'a StringArray,
+struct Operations {
+    lists: Lists,
+    kind: Column<i8>,
+    key: NameReader,
+    value: Column<i64>,
+    detail: Texts,
 }
 
-impl Operations<'_> {
+impl Operations {
+    fn of(group: &Group<'_>) -> std::result::Result<Operations, Wrong> {
+        let list = Some("ops");
+        let ops = Operations {
+            kind: group.int8(list, "kind")?,
+            key: NameReader::of(group, list, "key")?,
+            value: group.int64(list, "value")?,
+            detail: group.texts(list, "detail")?,
+            lists: group.lists("ops", "kind")?,
+        };
+        let lengths = [ops.kind.len(), ops.key.int.len(), ops.key.text.len(), ops.value.len(), ops.detail.len()];
+        if lengths.iter().all(|&length| length == ops.lists.items()) { Ok(ops) } else { Err(uneven()) }
+    }
+}
+
+impl Operations {
     fn read(&self, history: &mut History, at: usize, place: Place<'_>) -> Result<Op> {
         let kind = match self.kind.is_valid(at).then(|| self.kind.value(at)) {
             Some(0) => OpKind::Read,

@@ -6,7 +6,7 @@ use isolde_checker::acyclic::{Explanation, Rule};
 use isolde_checker::analysis as core;
 use isolde_checker::attribution::{INITIAL, NONE, ReadFault};
 use isolde_checker::decision::{Assumption, CycleEdge, Decision, Method, Open, Options, Proof, Question, Violation};
-use isolde_checker::evidence::Relation;
+use isolde_checker::evidence::{Basis, Relation};
 use isolde_checker::linear::Conflict;
 use isolde_checker::saturation::Visibility;
 use isolde_history::OpKind;
@@ -90,10 +90,10 @@ impl Analysis {
         self.inner.sources(&transactions)
     }
 
-    /// Known edges (so, wr, ww, rw), open keys, open pairs, counted transactions.
-    fn counts(&self) -> (u64, u64, u64, u64, u64, u64, usize) {
+    /// Known edges (so, wr, ww, rw), those that were only told (ww, rw), open keys, open pairs, counted transactions.
+    fn counts(&self) -> (u64, u64, u64, u64, u64, u64, u64, u64, usize) {
         let c = self.inner.dependencies.counts;
-        (c.so, c.wr, c.ww, c.rw, c.open_keys, c.open_pairs, self.inner.counted())
+        (c.so, c.wr, c.ww, c.rw, c.told_ww, c.told_rw, c.open_keys, c.open_pairs, self.inner.counted())
     }
 }
 
@@ -190,8 +190,8 @@ impl Analysis {
                     .reasons
                     .iter()
                     .map(|r| {
-                        let relation = relation_name(r.relation);
-                        (relation, self.key(r.key), self.place(r.from_op), self.place(r.to_op), self.place(r.seen_op))
+                        let ops = (self.place(r.from_op), self.place(r.to_op), self.place(r.seen_op));
+                        (relation_name(r.relation), self.key(r.key), ops.0, ops.1, ops.2, basis_name(r.basis))
                     })
                     .collect();
                 (edge.from, edge.to, relation_name(edge.taken), reasons, edge.assumed)
@@ -250,6 +250,14 @@ fn fault_name(kind: ReadFault) -> &'static str {
         ReadFault::DuplicateElement => "duplicate-element",
         ReadFault::LostElement => "lost-element",
         ReadFault::IncompatibleOrder => "incompatible-order",
+    }
+}
+
+fn basis_name(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Seen => "seen",
+        Basis::Told => "told",
+        Basis::Inferred => "inferred",
     }
 }
 

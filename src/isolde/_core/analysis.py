@@ -16,12 +16,15 @@ BUDGET = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """How much is known of the order: edges by kind, keys and pairs of writes that are open, counted transactions."""
+    """How much is known of the order: edges by kind, those that only the database told apart from the others, keys and pairs of
+    writes that are open, counted transactions."""
 
     so: int
     wr: int
     ww: int
     rw: int
+    told_ww: int
+    told_rw: int
     open_keys: int
     open_pairs: int
     counted: int

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from isolde.errors import IsoldeError
 
 Relation = Literal["so", "rt", "wr", "ww", "rw"]
+Basis = Literal["seen", "told", "inferred"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +22,18 @@ class OpPlace:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why one transaction comes before another: the relation, the key as JSON text, the operations."""
+    """Why one transaction comes before another: the relation, the key as JSON text, the operations.
+
+    ``basis`` says of an overwrite how the order of the two versions is known: from what was read, from what the database told,
+    or only because the level lets nothing come between a version and the one made from it.
+    """
 
     relation: Relation
     key: str | None
     from_op: OpPlace | None
     to_op: OpPlace | None
     seen_op: OpPlace | None
+    basis: Basis = "seen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +271,9 @@ def _reason(
     from_op: tuple[int, int] | None,
     to_op: tuple[int, int] | None,
     seen_op: tuple[int, int] | None,
+    basis: Basis,
 ) -> Reason:
-    return Reason(relation, key, _place(from_op), _place(to_op), _place(seen_op))
+    return Reason(relation, key, _place(from_op), _place(to_op), _place(seen_op), basis)
 
 
 def _violation(raw: tuple[object, ...]) -> Violation:

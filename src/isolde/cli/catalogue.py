@@ -56,15 +56,15 @@ def levels(as_json: bool) -> int:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def anomalies(as_json: bool) -> int:
-    """The anomalies: what each looks like, and the weakest level that rules it out."""
-    rows = [
-        (entry.name, entry.ruled_out_from.value if entry.ruled_out_from else "", entry.description, entry.source)
-        for entry in ANOMALIES
-    ]
+    """The anomalies: what each looks like, and the weakest levels that rule it out."""
+    levels = {entry.name: [level.value for level in entry.ruled_out_from] for entry in ANOMALIES}
+    rows = [(entry.name, ", ".join(levels[entry.name]), entry.description, entry.source) for entry in ANOMALIES]
     if as_json:
         names = ("name", "ruled_out_from", "description", "source")
         content = [
-            dict(zip(names, (name, level or None, text, source), strict=True)) for name, level, text, source in rows
+            dict(zip(names, (name, next(iter(levels[name]), None), text, source), strict=True))
+            | ({"also_ruled_out_from": levels[name][1:]} if levels[name][1:] else {})
+            for name, _, text, source in rows
         ]
         click.echo(dumped({"anomalies": content}))
         return 0

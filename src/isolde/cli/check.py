@@ -51,6 +51,11 @@ def _levels(names: Iterable[str]) -> list[Level]:
 )
 @reading_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (with several files, one a line).")
+@click.option(
+    "--all-cases",
+    is_flag=True,
+    help="Of a violation that is shown case by case, draw every case, not only the likeliest.",
+)
 @click.option("--all-anomalies", is_flag=True, help="Report one anomaly for each strongly connected component.")
 @click.option("--session-order/--no-session-order", default=True, help="Must the order inside a session be kept?")
 @click.option("--judge-aborted", is_flag=True, help="Judge what aborted transactions read, too.")
@@ -74,6 +79,7 @@ def check(
     line_limit: int | None,
     size_limit: int | None,
     as_json: bool,
+    all_cases: bool,
     all_anomalies: bool,
     session_order: bool,
     judge_aborted: bool,
@@ -117,9 +123,9 @@ def check(
             named = {"file": path} if len(histories) > 1 else {}
             click.echo(dumped(named | document(report)))
         else:
-            click.echo(
-                ("\n" if number else "") + render_report(path, report, named_transactions(columns, report), paint)
-            )
+            named_ones = named_transactions(columns, report)
+            text = render_report(path, report, named_ones, paint, all_cases=all_cases)
+            click.echo(("\n" if number else "") + text)
         if witness is not None:
             _write_witness(columns, report, witness, session_order=session_order, judge_aborted=judge_aborted)
         statuses += [_STATUS[finding.verdict] for finding in report.findings]

@@ -1,5 +1,6 @@
 """What every engine returns: a verdict, the evidence for it, and an explanation that a person can follow."""
 
+from isolde.findings.cases import Ending, circles_of, endings, how_the_others_end, leading
 from isolde.findings.model import (
     Anomaly,
     Case,
@@ -21,6 +22,7 @@ __all__ = [
     "Case",
     "Circle",
     "CommitOrder",
+    "Ending",
     "EvidenceUsed",
     "Finding",
     "Frontier",
@@ -30,4 +32,8 @@ __all__ = [
     "Report",
     "Supposition",
     "Verdict",
+    "circles_of",
+    "endings",
+    "how_the_others_end",
+    "leading",
 ]

@@ -25,7 +25,9 @@ class Link:
     """One edge of a cycle and the sentence that says why it is there.
 
     ``through`` is the reader that shows an overwrite: it saw the source, and yet read what the target wrote. ``assumed`` says
-    that the edge follows from what the case assumes, not from what was seen.
+    that the edge follows from what the case assumes, not from what was seen; of a lost update, that one of the two wrote first.
+    ``basis`` says of an overwrite and of an anti-dependency how the order of the versions is known: from what was read, from
+    what the database told, or only because nothing may come between a version and the one made from it.
     """
 
     source: TxnId
@@ -35,6 +37,7 @@ class Link:
     sentence: str
     through: TxnId | None = None
     assumed: bool = False
+    basis: Literal["seen", "told", "inferred"] = "seen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +95,18 @@ class Anomaly:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceUsed:
-    """How many edges of each kind were known, and how many pairs of writes were left open."""
+    """How many edges of each kind were known, and how many pairs of writes were left open.
+
+    ``told_ww`` and ``told_rw`` are those that only the database told; ``ww`` and ``rw`` do not count them.
+    """
 
     so: int
     wr: int
     ww: int
     rw: int
     open_pairs: int
+    told_ww: int = 0
+    told_rw: int = 0
 
 
 @dataclass(frozen=True, slots=True)

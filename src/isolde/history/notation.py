@@ -183,7 +183,7 @@ class _Reader:
                 initial.update(self.assignments())
             elif name == "versions" and not quoted:
                 line = self.line()
-                chains = [VersionChain(key, _chain(self, value)) for key, value in self.assignments().items()]
+                chains = [VersionChain(key, _chain(self, value)) for key, value in self.assignments()]
                 versions += chains
                 version_lines += [line] * len(chains)
             else:
@@ -202,12 +202,12 @@ class _Reader:
         self._counted = (self.at, line + self.text.count("\n", at, self.at))
         return self._counted[1]
 
-    def assignments(self) -> dict[Key, Value]:
-        values: dict[Key, Value] = {}
+    def assignments(self) -> list[tuple[Key, Value]]:
+        values: list[tuple[Key, Value]] = []
         while not self.at_separator():
             key = self.name("a key")
             self.expect("=")
-            values[key] = self.value()
+            values.append((key, self.value()))
         return values
 
     def session(self, session: Key, transactions: list[Transaction]) -> None:

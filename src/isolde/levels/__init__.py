@@ -1,12 +1,13 @@
 """The lattice of levels and the catalogue of anomalies: tables with a citation a row, no algorithms."""
 
-from isolde.levels.anomalies import ANOMALIES, AnomalyRow, anomaly
+from isolde.levels.anomalies import ANOMALIES, WIDEST, AnomalyRow, anomaly, rules_out
 from isolde.levels.lattice import IMPLICATIONS, LEVELS, Implication, Level, LevelRow, implies, level_named, row
 
 __all__ = [
     "ANOMALIES",
     "IMPLICATIONS",
     "LEVELS",
+    "WIDEST",
     "AnomalyRow",
     "Implication",
     "Level",
@@ -15,4 +16,5 @@ __all__ = [
     "implies",
     "level_named",
     "row",
+    "rules_out",
 ]

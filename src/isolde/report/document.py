@@ -51,6 +51,8 @@ def _result(finding: Finding) -> dict[str, Any]:
             "wr": known.wr,
             "ww": known.ww,
             "rw": known.rw,
+            "told_ww": known.told_ww,
+            "told_rw": known.told_rw,
             "open": known.open_pairs,
         }
     if finding.order is not None:
@@ -76,6 +78,8 @@ def _cycle(links: Iterable[Link]) -> list[dict[str, Any]]:
         {"from": link.source, "to": link.target, "kind": link.kind}
         | ({} if link.key is None else {"key": link.key})
         | ({"assumed": True} if link.assumed else {})
+        | ({} if link.basis == "seen" else {link.basis: True})
+        | ({} if link.through is None else {"through": link.through})
         | {"explanation": link.sentence}
         for link in links
     ]

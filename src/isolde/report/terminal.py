@@ -15,25 +15,45 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from isolde.findings import Anomaly, Case, Circle, CommitOrder, EvidenceUsed, Finding, Frontier, Report, Verdict
+from isolde.findings import (
+    Anomaly,
+    Case,
+    Circle,
+    CommitOrder,
+    EvidenceUsed,
+    Finding,
+    Frontier,
+    Link,
+    Report,
+    Verdict,
+    endings,
+    leading,
+)
 from isolde.history import Transaction, TxnId, render_operation
 from isolde.visible import Paint, safe_lines, visible
 
 _WORDS = {Verdict.SATISFIED: "satisfied", Verdict.VIOLATED: "VIOLATED", Verdict.UNDECIDED: "undecided"}
 _COLOURS = {Verdict.SATISFIED: "green", Verdict.VIOLATED: "red", Verdict.UNDECIDED: "yellow"}
 _OPS_MAX = 12
-_CASE_ROWS_MAX = 60
 _WIDTH = 110
 
 
 def render_report(
-    title: str, report: Report, transactions: Mapping[TxnId, Transaction], paint: Paint = lambda text, _: text
+    title: str,
+    report: Report,
+    transactions: Mapping[TxnId, Transaction],
+    paint: Paint = lambda text, _: text,
+    *,
+    all_cases: bool = False,
 ) -> str:
-    """The whole report; ``transactions`` are those that the anomalies name."""
-    return safe_lines(lambda safely: _report(title, report, transactions, safely), paint)
+    """The whole report; ``transactions`` are those that the anomalies name. Of cases only the leading one is drawn, unless
+    ``all_cases`` are wanted."""
+    return safe_lines(lambda safely: _report(title, report, transactions, safely, all_cases), paint)
 
 
-def _report(title: str, report: Report, transactions: Mapping[TxnId, Transaction], paint: Paint) -> list[str]:
+def _report(
+    title: str, report: Report, transactions: Mapping[TxnId, Transaction], paint: Paint, all_cases: bool
+) -> list[str]:
     size = report.size
     parts = [f"{size.transactions:,} transactions ({size.committed:,} committed"]
     parts += [f"{count:,} {word}" for count, word in ((size.aborted, "aborted"), (size.unknown, "unknown")) if count]
@@ -42,7 +62,7 @@ def _report(title: str, report: Report, transactions: Mapping[TxnId, Transaction
     used = {finding.evidence for finding in report.findings} - {None}
     shown: dict[Anomaly, Finding] = {}
     for finding in report.findings:
-        lines += _finding(finding, transactions, paint, shown)
+        lines += _finding(finding, transactions, paint, shown, all_cases=all_cases)
     if report.frontier is not None:
         lines += _frontier(report.frontier)
     lines += [f"  evidence: {_evidence(evidence)}" for evidence in used if evidence is not None]
@@ -50,7 +70,12 @@ def _report(title: str, report: Report, transactions: Mapping[TxnId, Transaction
 
 
 def _finding(
-    finding: Finding, transactions: Mapping[TxnId, Transaction], paint: Paint, shown: dict[Anomaly, Finding]
+    finding: Finding,
+    transactions: Mapping[TxnId, Transaction],
+    paint: Paint,
+    shown: dict[Anomaly, Finding],
+    *,
+    all_cases: bool,
 ) -> list[str]:
     """One level. An anomaly that an earlier level was violated by, too, is drawn only there."""
     word = paint(_WORDS[finding.verdict], _COLOURS[finding.verdict])
@@ -75,9 +100,8 @@ def _finding(
         text = f"{prefix}{anomaly.name}{adya}: {anomaly.explanation}"
         lines += textwrap.wrap(visible(text), _WIDTH, initial_indent="    ", subsequent_indent="      ")
         lines.append("")
-        lines += ["    " + row for row in _picture(anomaly, transactions)] + [""]
-        if anomaly.cases:
-            lines += ["    " + row for row in _cases(anomaly.cases)] + [""]
+        rows = _pictures(anomaly, transactions, all_cases=all_cases)
+        lines += [f"    {row}".rstrip() for row in rows] + [""]
     return lines
 
 
@@ -113,13 +137,15 @@ def _evidence(known: EvidenceUsed) -> str:
         (known.wr, "reads attributed"),
         (known.ww, "overwrites known"),
         (known.rw, "anti-dependencies"),
+        (known.told_ww, "overwrites only told"),
+        (known.told_rw, "anti-dependencies by what was told"),
         (known.open_pairs, "pairs of writes open"),
     )
     return ", ".join(f"{count:,} {word}" for count, word in kinds if count) or "none"
 
 
 def _cases(cases: Sequence[Case]) -> list[str]:
-    """The cases as a tree; of a large one, the first few."""
+    """The cases as a tree."""
     rows: list[str] = []
     for number, case in enumerate(cases):
         last = number + 1 == len(cases)
@@ -134,8 +160,6 @@ def _cases(cases: Sequence[Case]) -> list[str]:
             case _:
                 below = _cases(case.outcome)
         rows += [f"{' ' if last else '│'}    {row}" for row in below]
-    if len(rows) > _CASE_ROWS_MAX:
-        rows = [*rows[:_CASE_ROWS_MAX], "… --json has all cases"]
     return rows
 
 
@@ -156,15 +180,30 @@ def _label(transaction: Transaction) -> str:
     return f"{name}  session {transaction.session}{status}  {' '.join(ops)}"
 
 
-def _picture(anomaly: Anomaly, transactions: Mapping[TxnId, Transaction]) -> list[str]:
-    closes = bool(anomaly.cycle) and anomaly.cycle[-1].target == anomaly.cycle[0].source
+def _pictures(anomaly: Anomaly, transactions: Mapping[TxnId, Transaction], *, all_cases: bool) -> list[str]:
+    if not anomaly.cases:
+        return _picture(anomaly.transactions, anomaly.cycle, transactions)
+    _, ending = leading(anomaly.cases)
+    names = ending.transactions if isinstance(ending, Anomaly) else [link.source for link in ending.cycle]
+    rows = _picture(names, ending.cycle, transactions, in_case=True)
+    if all_cases:
+        return [*rows, "", *_cases(anomaly.cases)]
+    others = sum(1 for _ in endings(anomaly.cases)) - 1
+    further = "one further case" if others == 1 else f"{others:,} further cases"
+    return [*rows, "", f"({further}: --all-cases)"] if others else rows
+
+
+def _picture(
+    names: Sequence[TxnId], cycle: Sequence[Link], transactions: Mapping[TxnId, Transaction], *, in_case: bool = False
+) -> list[str]:
+    closes = bool(cycle) and cycle[-1].target == cycle[0].source
     if not closes:
-        rows = [_label(transactions[name]) for name in anomaly.transactions]
-        return rows + [f"  {link.kind}: {link.sentence}" for link in anomaly.cycle]
+        rows = [_label(transactions[name]) for name in names]
+        return rows + [f"  {link.kind}: {link.sentence}" for link in cycle]
     rows = []
-    for number, link in enumerate(anomaly.cycle):
+    for number, link in enumerate(cycle):
         rows.append(("┌─▶ " if number == 0 else "│   ") + _label(transactions[link.source]))
         kind = link.kind if link.key is None else f"{link.kind} {link.key}"
-        rows.append(f"│    │ {kind:<6} {link.sentence}")
-        rows.append("│    ▼" if number + 1 < len(anomaly.cycle) else "└────┘")
+        rows.append(f"│    │ {kind:<6} {link.sentence}" + ("  (in this case)" if in_case and link.assumed else ""))
+        rows.append("│    ▼" if number + 1 < len(cycle) else "└────┘")
     return rows

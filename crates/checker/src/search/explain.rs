@@ -15,7 +15,7 @@ use crate::attribution::{INITIAL, NONE};
 use crate::components::components;
 use crate::decision::{Assumption, CycleEdge, Proof, Violation};
 use crate::dependencies::Edge;
-use crate::evidence::{Evidence, Relation};
+use crate::evidence::{Basis, Evidence, Relation, basis};
 use crate::shortest::{CycleStep, Step};
 
 /// More pairs of chains than this are not laid open.
@@ -223,7 +223,7 @@ impl Explainer<'_, '_> {
                 Label::Known(kind) => edges.extend(known(from, to, Step::Known(kind))),
                 Label::Inside => {}
                 Label::Order(a, b) => edges.push(self.ordered(from, to, a, b, false)),
-                Label::Chosen(at) => edges.extend(csp.map(|csp| self.chosen(csp.edges[at as usize].meaning, from, to))),
+                Label::Chosen(at) => edges.extend(csp.map(|csp| self.chosen(csp, at as usize, from, to))),
             }
         }
         if let Some((start, end)) = sessions.take() {
@@ -243,9 +243,14 @@ impl Explainer<'_, '_> {
         let analysis = self.polygraph.analysis;
         let (last, first) = (self.polygraph.chains[a as usize].last, self.polygraph.chains[b as usize].first);
         let key = analysis.attribution.key_of(first);
+        let basis = if assumed {
+            Basis::Seen
+        } else {
+            basis(&analysis.history, &analysis.attribution, &analysis.dependencies, last, first)
+        };
         let evidence = if analysis.attribution.writer(last) == from {
             let (from_op, to_op) = (analysis.op_of(last), analysis.op_of(first));
-            Evidence { relation: Relation::Ww, key, from_op, to_op, seen_op: NONE }
+            Evidence { relation: Relation::Ww, key, from_op, to_op, seen_op: NONE, basis }
         } else {
             let mut rows = analysis.history.ops_of(from);
             let read = rows.find(|&row| self.polygraph.by_op.read_of[row] == last);
@@ -256,29 +261,25 @@ impl Explainer<'_, '_> {
                 from_op,
                 to_op: self.polygraph.analysis.op_of(first),
                 seen_op: self.polygraph.analysis.op_of(last),
+                basis,
             }
         };
         CycleEdge { from, to, taken: evidence.relation, reasons: vec![evidence], assumed }
     }
 
     /// An edge that a choice brings.
-    fn chosen(&self, meaning: Meaning, from: u32, to: u32) -> CycleEdge {
-        match meaning {
+    fn chosen(&self, csp: &Csp, at: usize, from: u32, to: u32) -> CycleEdge {
+        match csp.edges[at].meaning {
             Meaning::Source(place, version) => {
                 let selector = &self.selectors.all[place as usize];
                 let (key, read) = (selector.key, selector.op);
                 let evidence = if to == selector.reader {
                     let from_op = self.polygraph.analysis.op_of(version);
-                    Evidence { relation: Relation::Wr, key, from_op, to_op: read, seen_op: NONE }
+                    Evidence::seen(Relation::Wr, key, from_op, read, NONE)
                 } else {
-                    let to_op = self.written_by(to, key);
-                    Evidence {
-                        relation: Relation::Rw,
-                        key,
-                        from_op: read,
-                        to_op,
-                        seen_op: self.polygraph.analysis.op_of(version),
-                    }
+                    let (to_op, seen_op) = (self.written_by(to, key), self.polygraph.analysis.op_of(version));
+                    let basis = self.basis_behind(csp, at, version, to_op);
+                    Evidence { relation: Relation::Rw, key, from_op: read, to_op, seen_op, basis }
                 };
                 CycleEdge { from, to, taken: evidence.relation, reasons: vec![evidence], assumed: true }
             }
@@ -287,6 +288,18 @@ impl Explainer<'_, '_> {
             Meaning::Inferred(_) => unreachable!("only weak levels infer"),
             Meaning::Session => self.polygraph.analysis.explain(&[(from, to, Step::Known(Edge::Session))]).remove(0),
         }
+    }
+
+    /// How it is known that what an operation wrote came after a version that somebody is taken to have read.
+    fn basis_behind(&self, csp: &Csp, at: usize, version: u32, written_op: u32) -> Basis {
+        let analysis = self.polygraph.analysis;
+        let is_order = |choice: u32| matches!(csp.choices[choice as usize], Choice::Order(..));
+        if written_op == NONE || csp.edges[at].when.iter().any(|&(choice, _)| is_order(choice)) {
+            return Basis::Seen;
+        }
+        let key = analysis.history.ops.key[written_op as usize];
+        let after = analysis.attribution.version_at(analysis.attribution.place(key, written_op));
+        basis(&analysis.history, &analysis.attribution, &analysis.dependencies, version, after)
     }
 
     fn written_by(&self, txn: u32, key: u32) -> u32 {

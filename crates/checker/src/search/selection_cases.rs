@@ -153,7 +153,7 @@ impl Problem<'_> {
 
     fn read_edge(&self, written_op: u32, read_op: u32, assumed: bool) -> CycleEdge {
         let key = self.analysis.history.ops.key[read_op as usize];
-        let reason = Evidence { relation: Relation::Wr, key, from_op: written_op, to_op: read_op, seen_op: NONE };
+        let reason = Evidence::seen(Relation::Wr, key, written_op, read_op, NONE);
         let (from, to) = (self.analysis.txn_of(written_op), self.analysis.txn_of(read_op));
         CycleEdge { from, to, taken: Relation::Wr, reasons: vec![reason], assumed }
     }

@@ -6,17 +6,26 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from isolde._core import Columns
-from isolde.engines.check.naming import common_name
+from isolde.engines.check.naming import Violated, common_name
 from isolde.engines.check.shared_elements import alternatives
+from isolde.engines.check.story import story
 from isolde.findings import Anomaly, Case, Finding, Verdict
 from isolde.formats import decode, encode
+from isolde.levels import Level
 
 
 def by_cases(
-    columns: Columns, undecided: Finding, ask: Callable[[Columns, int], Finding], *, budget: int, judge_aborted: bool
+    columns: Columns,
+    undecided: Finding,
+    ask: Callable[[Columns, int], Finding],
+    violated: Violated,
+    *,
+    budget: int,
+    judge_aborted: bool,
 ) -> Finding:
     """The answer for a list history with elements that several transactions appended: satisfied if ``ask`` finds it so for some
-    way to tell them apart, violated if for none. Each way gets an equal share of the budget."""
+    way to tell them apart, violated if for none. Each way gets an equal share of the budget. ``violated`` says of weaker levels
+    whether the whole history violates them."""
     ways = list(alternatives(decode(columns), undecided.level, judge_aborted=judge_aborted))
     cases = []
     open_case: Finding | None = None
@@ -31,24 +40,27 @@ def by_cases(
                 cases.append(Case(supposed, finding.anomalies[0]))
     if open_case is not None or not cases:
         return replace(undecided, reason=undecided.reason if open_case is None else open_case.reason)
-    return replace(undecided, verdict=Verdict.VIOLATED, method="search", reason="", anomalies=(_anomaly(cases),))
+    return replace(
+        undecided,
+        verdict=Verdict.VIOLATED,
+        method="search",
+        reason="",
+        anomalies=(_anomaly(cases, undecided.level, violated),),
+    )
 
 
-def _anomaly(cases: list[Case]) -> Anomaly:
+def _anomaly(cases: list[Case], level: Level, violated: Violated) -> Anomaly:
     found = [case.outcome for case in cases if isinstance(case.outcome, Anomaly)]
     names = [anomaly.name for anomaly in found]
-    cyclic = all(anomaly.adya or anomaly.cases for anomaly in found)
     positions = dict.fromkeys(p for anomaly in found for p in anomaly.positions)
     also = dict.fromkeys(p for anomaly in found for p in anomaly.also_needed if p not in positions)
     transactions = dict.fromkeys(t for anomaly in found for t in anomaly.transactions)
-    text = "Whoever appended what several did, something forbidden is left: " + "; ".join(
-        f"if {case.supposition.sentence}, {name}" for case, name in zip(cases, names, strict=True)
-    )
+    text = f"Whoever appended what several did, something forbidden is left. {story(cases)}"
     return Anomaly(
-        common_name(names) if cyclic else names[0],
+        common_name(names, level, violated),
         tuple(transactions),
         (),
-        text + ".",
+        text,
         tuple(positions),
         tuple(also),
         tuple(cases),

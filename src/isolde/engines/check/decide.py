@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from isolde._core import BUDGET, Analysis, Columns, Decision, Explanation, Satisfied, Undecided, Violated
+from isolde._core import BUDGET, Analysis, Columns, Decision, Explanation, NoOrder, Satisfied, Undecided, Violated
 from isolde.engines.check.by_cases import by_cases
 from isolde.engines.check.explain import Explainer
 from isolde.engines.check.frontier import frontier
@@ -61,21 +61,27 @@ def check(
     began = time.perf_counter()
     analysis = Analysis(columns, session_order=session_order, judge_aborted=judge_aborted, budget=budget)
     known = analysis.evidence()
-    used = EvidenceUsed(known.so, known.wr, known.ww, known.rw, known.open_pairs)
+    used = EvidenceUsed(known.so, known.wr, known.ww, known.rw, known.open_pairs, known.told_ww, known.told_rw)
     evidence_seconds = time.perf_counter() - began
     asked: dict[str, Decision] = {}
+
+    def violated(level: Level) -> bool:
+        return isinstance(_decide(analysis, QUESTIONS[level], asked, every=every), Violated)
 
     def decided(level: Level) -> Finding:
         began = time.perf_counter()
         decision = _decide(analysis, QUESTIONS[level], asked, every=every)
-        finding = _finding(analysis, columns, level, decision, 0.0, used, keep_order=order)
+        finding = _finding(analysis, columns, level, decision, used, violated, keep_order=order)
         if isinstance(decision, Undecided) and decision.code == "ambiguous-read" and budget > counts.operations:
 
             def ask(assumed: Columns, share: int) -> Finding:
                 options = {"session_order": session_order, "judge_aborted": judge_aborted, "order": order}
                 return check(assumed, [level], budget=share, **options).findings[0]
 
-            finding = by_cases(columns, finding, ask, budget=budget, judge_aborted=judge_aborted)
+            def broken(weaker: Level) -> bool:
+                return decided(weaker).verdict is Verdict.VIOLATED
+
+            finding = by_cases(columns, finding, ask, broken, budget=budget, judge_aborted=judge_aborted)
         return replace(finding, seconds=time.perf_counter() - began)
 
     # Reading the evidence belongs to the first level.
@@ -108,6 +114,7 @@ _STRONGER = dict.fromkeys(_WEAK, ("serializable", "snapshot", "prefix")) | {
     "snapshot": ("serializable",),
     "strict-snapshot": ("strict-serializable",),
 }
+_PLAIN = {"strict-snapshot": "snapshot", "strict-serializable": "serializable"}
 
 
 def _decide(analysis: Analysis, question: str, asked: dict[str, Decision], *, every: bool) -> Decision:
@@ -118,6 +125,10 @@ def _decide(analysis: Analysis, question: str, asked: dict[str, Decision], *, ev
     if isinstance(decision, Undecided) and decision.code == "choices":
         answers = (_decide(analysis, stronger, asked, every=every) for stronger in _STRONGER.get(question, ()))
         decision = next((answer for answer in answers if isinstance(answer, Satisfied)), decision)
+    if isinstance(decision, Violated) and any(isinstance(found, NoOrder) for found in decision.violations):
+        # Where the level is violated without the clock already, that is shown: real time would only hide it.
+        plain = _decide(analysis, _PLAIN[question], asked, every=every) if question in _PLAIN else decision
+        decision = plain if isinstance(plain, Violated) else decision
     asked[question] = decision
     return decision
 
@@ -131,8 +142,8 @@ def _finding(
     columns: Columns,
     level: Level,
     decision: Decision,
-    seconds: float,
     used: EvidenceUsed,
+    violated: Callable[[Level], bool],
     *,
     keep_order: bool,
 ) -> Finding:
@@ -142,13 +153,13 @@ def _finding(
             if found is not None and method == "search" and QUESTIONS[level] in _REPLAYED:
                 _check_again(analysis, columns, level, found)
             order = _named(columns, found) if keep_order and found is not None else None
-            return Finding(level, Verdict.SATISFIED, method, seconds, evidence=used, order=order)
+            return Finding(level, Verdict.SATISFIED, method, 0.0, evidence=used, order=order)
         case Violated(_, violations):
-            anomalies = tuple(Explainer(columns, level, violation).anomaly() for violation in violations)
-            return Finding(level, Verdict.VIOLATED, method, seconds, anomalies, evidence=used)
+            anomalies = tuple(Explainer(columns, level, violation, violated).anomaly() for violation in violations)
+            return Finding(level, Verdict.VIOLATED, method, 0.0, anomalies, evidence=used)
         case Undecided():
             reason = why_undecided(columns, level, decision)
-            return Finding(level, Verdict.UNDECIDED, method, seconds, reason=reason, evidence=used)
+            return Finding(level, Verdict.UNDECIDED, method, 0.0, reason=reason, evidence=used)
         case _:
             assert_never(decision)
 

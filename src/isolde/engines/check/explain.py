@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import assert_never
@@ -24,10 +25,11 @@ from isolde._core import (
 )
 from isolde._core import Case as CoreCase
 from isolde.engines.check.mentioned import Mentioned, mentioned, op_key, plain, reading
-from isolde.engines.check.naming import adya_class, chosen_reasons, common_name, name_of, txn_name
+from isolde.engines.check.naming import Violated, adya_class, common_name, named, txn_name
+from isolde.engines.check.story import story
 from isolde.engines.check.unordered_text import unordered_sentence
 from isolde.errors import IsoldeError
-from isolde.findings import Anomaly, Case, Circle, Link, Supposition
+from isolde.findings import Anomaly, Case, Circle, Link, Supposition, circles_of
 from isolde.findings.model import Kind
 from isolde.history import (
     CompareAndSet,
@@ -37,7 +39,7 @@ from isolde.history import (
     token,
     written,
 )
-from isolde.levels import Level
+from isolde.levels import WIDEST, Level
 
 _WHOLE = {
     "g0": "These transactions overwrote each other in a circle: no order of their writes exists.",
@@ -50,17 +52,21 @@ _WHOLE = {
     "g2-item": "Each of these transactions must come before the next, and the last before the first.",
     "causality-violation": "{reader} saw the effect of {seen} but missed what that depends on.",
     "long-fork": "The readers saw the writes in opposite orders: no single order of commits explains both.",
+    "prefix-violation": "A commit was seen, but not one that came before it: no order of commits explains every reader.",
+    "contradictory-versions": "The versions lines contradict each other: they put each of these writes of a key before the next.",
     "real-time-violation": "By what was read {last} must come after {next}, but it was already over when {next} began.",
+    "g2-item-realtime": "By what was read {last} must come after {next}, but it was already over when {next} began.",
 }
 
 
 class Explainer(Mentioned):
     """One violation and the transactions it is about."""
 
-    def __init__(self, columns: Columns, level: Level, violation: Violation) -> None:
+    def __init__(self, columns: Columns, level: Level, violation: Violation, violated: Violated) -> None:
         super().__init__(columns, mentioned(violation))
         self.level = level
         self.violation = violation
+        self.violated = violated
 
     def anomaly(self) -> Anomaly:
         """The violation, explained."""
@@ -80,13 +86,13 @@ class Explainer(Mentioned):
             case BeforeInitial(_, writer, write):
                 text = (
                     f"The versions lines put {self.written(write)} of {self.name(writer)} before the initial value of the key,"
-                    " which comes before every write."
+                    " which comes before every write: they contradict what they are about."
                 )
-                return self.build("g0", (writer,), (), text)
+                return self.build("contradictory-versions", (writer,), (), text)
             case ToldTwice(key, writer, write):
                 of = f"the initial value of {render_value(json.loads(key))}" if write is None else self.written(write)
-                text = f"The versions lines name {of} more often than it was written."
-                return self.build("g0", () if writer is None else (writer,), (), text)
+                text = f"The versions lines name {of} more often than it was written: they contradict each other, or themselves."
+                return self.build("contradictory-versions", () if writer is None else (writer,), (), text)
             case _:
                 assert_never(self.violation)
 
@@ -120,7 +126,9 @@ class Explainer(Mentioned):
                 text = f"{what}, from {other}, although it had written {key} itself before."
             case "non-repeatable-read":
                 before = reading(self.op(found.seen))[1] if found.seen else "another value"
-                text = f"{reader} read {key} = {before} and then {key} = {value}, without writing {key} in between."
+                own = self.appended_between(found.seen, found.read)
+                less = f"although it had appended only {own} itself" if own else f"without writing {key}"
+                text = f"{reader} read {key} = {before} and then {key} = {value}, {less} in between."
             case "duplicate-element":
                 text = f"{what}: it holds an element twice that {other} appended once."
             case "lost-element" if found.seen is not None and found.seen.txn == found.other and self.reads(found.seen):
@@ -138,19 +146,36 @@ class Explainer(Mentioned):
 
     def named_cycle(self, found: Cycle | LostUpdate) -> tuple[str, tuple[Link, ...], list[Reason]]:
         """What a cycle is called, its edges with their sentences, and the reason that was chosen for each."""
-        reasons = chosen_reasons(found)
-        name = "lost-update" if isinstance(found, LostUpdate) else name_of(reasons)
+        name, reasons = named(found, self.level, self.violated)
         if any(reason.relation == "ww" and reason.seen_op is not None for reason in reasons):
             name = self.name_of_inferred(reasons)
+        if name == "lost-update" and {reason.relation for reason in reasons} == {"rw"}:
+            return name, self.lost_either_way(found, reasons), reasons
         links = (
             replace(self.link(edge.source, edge.target, reason), assumed=edge.assumed)
             for edge, reason in zip(found.edges, reasons, strict=True)
         )
         return name, tuple(links), reasons
 
+    def lost_either_way(self, found: Cycle | LostUpdate, reasons: Sequence[Reason]) -> tuple[Link, Link]:
+        """A lost update for the order of the two writes that fits the clock, or the file; the other order has the same cycle."""
+        sides = sorted(zip(found.edges, reasons, strict=True), key=lambda side: self.moment(side[0].target))
+        (missed, missed_reason), (_, other_reason) = sides
+        late, early = missed.source, missed.target
+        wrote_first, wrote_last = missed_reason.to_op, other_reason.to_op
+        text = (
+            f"{self.name(late)} overwrote {self.written(wrote_first)} of {self.name(early)} with {self.written(wrote_last)},"
+            f" if {self.name(early)} wrote first; if not, the same with the two exchanged."
+        )
+        overwrite = Reason("ww", missed_reason.key, wrote_first, wrote_last, None)
+        second = replace(self.link(early, late, overwrite), sentence=text, assumed=True)
+        return replace(self.link(late, early, missed_reason), assumed=missed.assumed), second
+
     def cycle(self, found: Cycle | LostUpdate) -> Anomaly:
         name, links, reasons = self.named_cycle(found)
         positions = tuple(edge.source for edge in found.edges)
+        if links[0].source != self.transaction(positions[0]).id:
+            positions = positions[::-1]
         also = {r.seen_op.txn for r in reasons if r.seen_op is not None} - set(positions)
         return self.build(name, positions, links, self.whole(name, found, reasons), sorted(also))
 
@@ -161,25 +186,39 @@ class Explainer(Mentioned):
                 f"No order of the writes explains the history. That follows from {found.choices:,} choices of which write came"
                 " first, too many to go through them one by one here."
             )
-            return self.build("g2-item", found.transactions, (), text)
+            return self.build(WIDEST[self.level], found.transactions, (), text)
         if isinstance(found.proof, Cycle):
             return self.cycle(found.proof)
-        cases = tuple(self.case(case) for case in found.proof)
+        cases = self.cases(found.proof)
         circles = list(circles_of(cases))
-        name = common_name([circle.name for circle in circles])
+        name = common_name([circle.name for circle in circles], self.level, self.violated)
         on_cycles = {link.source for circle in circles for link in circle.cycle}
         positions = tuple(p for p in self.needed if self.transaction(p).id in on_cycles)
         count = "one choice" if found.choices == 1 else f"{found.choices} choices"
-        text = f"No order of the writes explains the history. It hangs on {count} that nothing seen decides: "
-        text += "; ".join(_summary(case, otherwise=number > 0) for number, case in enumerate(cases)) + "."
+        text = f"No order of the writes explains the history. It hangs on {count} that nothing seen decides. "
+        text += story(cases, self.timed)
         return replace(self.build(name, positions, (), text, self.needed), cases=cases)
+
+    def cases(self, proof: Sequence[CoreCase]) -> tuple[Case, ...]:
+        """The cases, the one that fits the clock first."""
+        return tuple(
+            self.case(case) for case in sorted(proof, key=lambda case: self.against_the_clock(case.assumption))
+        )
 
     def case(self, case: CoreCase) -> Case:
         supposed = self.supposition(case.assumption)
         if isinstance(case.proof, Cycle):
             name, links, _ = self.named_cycle(case.proof)
             return Case(supposed, Circle(name, links))
-        return Case(supposed, tuple(self.case(below) for below in case.proof))
+        return Case(supposed, self.cases(case.proof))
+
+    def against_the_clock(self, assumed: Assumption) -> tuple[bool, float]:
+        """Low for what is likely: who ended first wrote first, and a reader saw the last one that had ended by then."""
+        if assumed.kind == "meant":
+            return (False, 0)
+        first = self.moment(assumed.first.txn)
+        second = -math.inf if assumed.second is None else self.moment(assumed.second.txn)
+        return (first > second, 0) if assumed.kind == "before" else (second > first, -second)
 
     def supposition(self, assumed: Assumption) -> Supposition:
         first, second = assumed.first, assumed.second
@@ -248,7 +287,20 @@ class Explainer(Mentioned):
             case _:
                 assert_never(reason.relation)
         through = self.transaction(reason.seen_op.txn).id if reason.relation == "ww" and reason.seen_op else None
-        return Link(self.transaction(source).id, self.transaction(target).id, reason.relation, key, text, through)
+        text += self.why_in_this_order(reason, end)
+        ids = self.transaction(source).id, self.transaction(target).id
+        return Link(*ids, reason.relation, key, text, through, basis=reason.basis)
+
+    def why_in_this_order(self, reason: Reason, later: str) -> str:
+        """A sentence about an order of versions that no read shows by itself."""
+        match reason.basis:
+            case "told":
+                return " (A versions line tells that order.)"
+            case "inferred":
+                key = render_value(json.loads(reason.key)) if reason.key is not None else "the key"
+                return f" (Inferred: {later} did not read {key}, so it came after all that was made from the initial value.)"
+            case _:
+                return ""
 
     def whole(self, name: str, found: Cycle | LostUpdate, reasons: Sequence[Reason]) -> str:
         edges = found.edges
@@ -277,7 +329,7 @@ class Explainer(Mentioned):
         last = edges[-1]
         reader = self.name(edges[anti].source) if anti is not None else first
         seen = self.name(edges[anti - 1].source) if anti is not None else second
-        return _WHOLE[name].format(
+        return _WHOLE.get(name, _WHOLE["g2-item"]).format(
             first=first, reader=reader, seen=seen, last=self.name(last.source), next=self.name(last.target)
         )
 
@@ -286,8 +338,10 @@ class Explainer(Mentioned):
         read = self.content(reasons[anti].from_op)
         other = reasons[1 - anti]
         if name == "lost-update":
+            if other.relation == "rw" and read == self.content(other.from_op):
+                return f"{a} and {b} both read {read} and then overwrote it: whichever wrote first, its update is lost."
             if other.relation == "rw":
-                return f"{a} and {b} both read {read} and then overwrote it: one update is lost."
+                return f"{a} and {b} both overwrote a value without having seen the other's: one update is lost."
             return f"{a} read {read}, {b} replaced it, and {a} then overwrote that unseen: the update of {b} is lost."
         return (
             f"{a} read {read} before {b} replaced it, and {b} read {self.content(other.from_op)} before {a} replaced it:"
@@ -351,26 +405,11 @@ class Explainer(Mentioned):
         ids = tuple(self.transaction(position).id for position in positions)
         extra = tuple(position for position in also if position not in positions)
         closes = bool(links) and links[-1].target == links[0].source
-        adya = adya_class([link.kind for link in links]) if closes else ""
+        inferred = any(link.basis == "inferred" or link.through is not None for link in links)
+        adya = adya_class([link.kind for link in links], inferred=inferred) if closes else ""
+        if any(link.kind == "rt" for link in links):
+            # Adya's classes know no clock.
+            adya = ""
+        if adya == "g0" and name != "g0":
+            adya = "" if name == "contradictory-versions" else "g1c"
         return Anomaly(name, ids, links, text, positions, extra, adya=adya)
-
-
-def circles_of(cases: Iterable[Case]) -> Iterable[Circle]:
-    """The cycles at the ends of all cases."""
-    for case in cases:
-        match case.outcome:
-            case Circle():
-                yield case.outcome
-            case Anomaly():
-                yield from circles_of(case.outcome.cases)
-            case _:
-                yield from circles_of(case.outcome)
-
-
-def _summary(case: Case, *, otherwise: bool) -> str:
-    start = "otherwise" if otherwise and case.supposition.kind == "before" else f"if {case.supposition.sentence}"
-    if isinstance(case.outcome, Circle):
-        around = [txn_name(link.source) for link in case.outcome.cycle]
-        return f"{start}, {' → '.join([*around, around[0]])} is a {case.outcome.name}"
-    below = case.outcome.cases if isinstance(case.outcome, Anomaly) else case.outcome
-    return f"{start}, {sum(1 for _ in circles_of(below))} further cases close in cycles too"

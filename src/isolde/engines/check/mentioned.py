@@ -45,6 +45,7 @@ class Mentioned:
         self.needed = sorted(set(positions))
         self.history: History = decode(columns, self.needed)
         self.by_position = dict(zip(self.needed, self.history.transactions, strict=True))
+        self.timed = all(transaction.end is not None for transaction in self.history.transactions)
 
     def transaction(self, position: int) -> Transaction:
         return self.by_position[position]
@@ -60,6 +61,18 @@ class Mentioned:
 
     def appends(self, place: OpPlace | None) -> bool:
         return place is not None and isinstance(self.op(place), Append)
+
+    def appended_between(self, first: OpPlace | None, last: OpPlace) -> str:
+        """The elements that a transaction itself appended to the key of its operation ``last`` after ``first``, as text."""
+        key, ops = op_key(self.op(last)), self.transaction(last.txn).ops
+        start = first.index if first is not None and first.txn == last.txn else last.index
+        own = [op.element for op in ops[start : last.index] if isinstance(op, Append) and op.key == key]
+        return ", ".join(map(plain, own))
+
+    def moment(self, position: int) -> float:
+        """When a transaction ended; its place in the file, unless that is known of all."""
+        end = self.transaction(position).end
+        return end if end is not None and self.timed else position
 
     def content(self, place: OpPlace | None) -> str:
         return "a value" if place is None else " = ".join(reading(self.op(place)))

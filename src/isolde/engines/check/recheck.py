@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from isolde.engines.check.recheck_cases import Cases
-from isolde.engines.check.recheck_edges import edge_shown, forbidden
+from isolde.engines.check.recheck_edges import edge_shown, forbidden, lost_either_way
 from isolde.engines.check.recheck_lists import as_registers, has_lists, unexplained_list
 from isolde.engines.check.recheck_weak import WEAK, Sight
 from isolde.engines.check.shared_elements import alternatives, with_own_names, without_shared
@@ -62,7 +62,10 @@ def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted:
             return Sight(sources).shown(link)
         return edge_shown(history, counted, sources.by_id, link)
 
-    return all(map(shown, anomaly.cycle)) and forbidden(level, anomaly.cycle)
+    # Either order of the writes of a lost update closes a cycle: what both read, the other replaced.
+    other_order = lost_either_way(anomaly.cycle)
+    evidence = anomaly.cycle if other_order is None else (anomaly.cycle[0], other_order)
+    return all(map(shown, evidence)) and forbidden(level, anomaly.cycle)
 
 
 def _each_holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted: bool) -> bool:
@@ -94,7 +97,7 @@ def _without_writer(history: History, about: list[Transaction]) -> bool:
 
 
 _UNEXPLAINED: dict[str, Callable[[History, list[Transaction]], bool]] = {
-    "g0": _misplaced,
+    "contradictory-versions": _misplaced,
     "thin-air-read": _without_writer,
     "aborted-read": _without_writer,
     "intermediate-read": _without_writer,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from isolde.engines.check.recheck_edges import edge_shown, forbidden
+from isolde.engines.check.recheck_edges import edge_shown, forbidden, lost_either_way
 from isolde.engines.check.recheck_weak import WEAK, Sight
 from isolde.engines.check.sources import Sources, final_writes
 from isolde.findings import Anomaly, Case, Circle, Link, Supposition
@@ -28,12 +29,22 @@ class Cases:
         for case in cases:
             below = (*assumed, case.supposition)
             if isinstance(case.outcome, Circle):
-                shown = all(self.shown(link, below) for link in case.outcome.cycle)
-                if not shown or not forbidden(self.level, case.outcome.cycle):
+                if not self.circle_shown(case.outcome.cycle, below) or not forbidden(self.level, case.outcome.cycle):
                     return False
             elif isinstance(case.outcome, Anomaly) or not self.hold(case.outcome, below):
                 return False
         return True
+
+    def circle_shown(self, cycle: Sequence[Link], assumed: tuple[Supposition, ...]) -> bool:
+        if all(self.shown(link, assumed) for link in cycle):
+            return True
+        # Of a lost update, what both read the other replaced: that may be seen, or follow from what is assumed.
+        other_order = lost_either_way(cycle)
+        return (
+            other_order is not None
+            and self.shown(cycle[0], assumed)
+            and any(self.shown(replace(other_order, assumed=by_case), assumed) for by_case in (False, True))
+        )
 
     def exhaustive(self, cases: Sequence[Supposition], assumed: tuple[Supposition, ...]) -> bool:
         match cases:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from isolde.engines.check.rules import forbids
 from isolde.engines.check.sources import final_writes, in_session, outside_reads, writers
 from isolde.findings import Link
 from isolde.history import History, Key, Transaction, TxnId, Value, token
 from isolde.levels import Level
 
-_SNAPSHOT = frozenset({Level.SNAPSHOT_ISOLATION, Level.STRICT_SNAPSHOT_ISOLATION})
-_STRICT = frozenset({Level.STRICT_SNAPSHOT_ISOLATION, Level.STRICT_SERIALIZABLE, Level.LINEARIZABLE})
 _Counted = list[Transaction]
 
 
@@ -18,19 +18,16 @@ def forbidden(level: Level, cycle: Sequence[Link]) -> bool:
     """Whether the edges close, and the level rules out such a circle."""
     targets = [link.target for link in cycle]
     sources = [link.source for link in cycle]
-    kinds = [link.kind for link in cycle]
-    if not cycle or targets != sources[1:] + sources[:1] or ("rt" in kinds and level not in _STRICT):
-        return False
-    steps = list(zip(kinds, kinds[1:] + kinds[:1], strict=True))
-    if level is Level.PREFIX:
-        # An overwriter need not have read anything after what it overwrites.
-        return not any(b == "rw" and a in ("rw", "ww") for a, b in steps)
-    if level not in _SNAPSHOT:
-        return True
-    if kinds == ["rw", "rw"] and len({link.key for link in cycle}) == 1:
-        # Both read one version and overwrote it: whichever wrote first, the other missed it.
-        return True
-    return not any(a == b == "rw" for a, b in steps)
+    return bool(cycle) and targets == sources[1:] + sources[:1] and forbids(level, [link.kind for link in cycle])
+
+
+def lost_either_way(cycle: Sequence[Link]) -> Link | None:
+    """Of a lost update that is drawn for one order of the two writes, the anti-dependency that closes the cycle for the other."""
+    match cycle:
+        case (Link(_, _, "rw", key), Link(_, _, "ww", same, assumed=True) as overwrite) if key == same:
+            return replace(overwrite, kind="rw", assumed=False)
+        case _:
+            return None
 
 
 def edge_shown(history: History, counted: _Counted, by_id: Mapping[TxnId, Transaction], link: Link) -> bool:

@@ -15,8 +15,7 @@ from isolde._core import Analysis, Columns
 from isolde.engines.check.decide import check
 from isolde.engines.check.recheck_lists import has_lists, listed
 from isolde.engines.check.unordered import key_of, values_from_outside
-from isolde.errors import IsoldeError
-from isolde.findings import Anomaly, Verdict
+from isolde.findings import Anomaly, Finding, Verdict
 from isolde.formats import decode, encode
 from isolde.history import (
     Append,
@@ -37,32 +36,42 @@ from isolde.levels import Level
 def cut_out(
     columns: Columns, level: Level, anomaly: Anomaly, *, session_order: bool = True, judge_aborted: bool = False
 ) -> History:
-    """The sub-history of the transactions that ``anomaly`` needs, in file order, checked to violate ``level`` again.
+    """The sub-history of the transactions that ``anomaly`` needs, in file order, checked to violate ``level`` again and alike:
+    what was a cycle, or cases of cycles, is not cut down to a read that lost its writer.
 
     Where the order of writes was known only through a longer chain of reads, the transactions of that chain are added.
     """
     options = {"session_order": session_order, "judge_aborted": judge_aborted}
     if anomaly.name == "no-linearization" or not anomaly.positions:
         for candidate in _unordered(columns, anomaly) if anomaly.positions else _told(columns):
+            # Whoever wrote what is read here may be left behind: that nobody did is the same contradiction.
             if check(encode(candidate), [level], **options).findings[0].verdict is Verdict.VIOLATED:
                 return candidate
     analysis = Analysis(columns, **options)
     needed = {*anomaly.positions, *anomaly.also_needed}
-    shown = set() if anomaly.cycle else set(anomaly.transactions)
+    shown = set() if _circular(anomaly) else set(anomaly.transactions)
     while True:
         whole = _with_outcomes(decode(columns, sorted(needed)))
         for candidate in (_closed(whole, shown, keep_initial=True), _closed(whole, shown, keep_initial=False)):
-            if check(encode(candidate), [level], **options).findings[0].verdict is Verdict.VIOLATED:
+            if _violated_alike(check(encode(candidate), [level], **options).findings[0], anomaly):
                 return candidate
         more = needed.union(analysis.sources(sorted(needed)))
         if more == needed:
             # What versions lines say can hang on transactions that nobody here read from: then all of them stay.
             more = set(range(columns.counts().transactions))
         if more == needed:
-            raise IsoldeError(
-                f"the {anomaly.name} could not be cut out of {columns.name}; please report this with the file"
-            )
+            # What makes it an anomaly of this kind is spread over everything, unknown outcomes included.
+            return decode(columns)
         needed = more
+
+
+def _circular(anomaly: Anomaly) -> bool:
+    return bool(anomaly.cycle or anomaly.cases)
+
+
+def _violated_alike(finding: Finding, anomaly: Anomaly) -> bool:
+    """Whether what was cut out is violated by itself: in circles too if it was, and not by a read that lost its writer."""
+    return any(_circular(found) if _circular(anomaly) else found.name == anomaly.name for found in finding.anomalies)
 
 
 def _told(columns: Columns) -> Iterator[History]:

@@ -44,7 +44,7 @@ class Writer:
 
 
 class Compiler:
-    """One unit of generated code in one dialect. ``S`` is the store in it, ``v_x`` a variable, ``r…`` a row."""
+    """One unit of generated code in one dialect. ``S`` is the store in it, ``v…`` a variable, ``r…`` a row."""
 
     def __init__(self, catalog: Catalog, changing: bool = False) -> None:
         self.catalog = catalog

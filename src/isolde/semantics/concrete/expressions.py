@@ -118,10 +118,11 @@ class Frame:
         type_ = frame.variables.get(row)
         if type_ is None:
             return None
+        held = self.compiler.namespace.variable(row)
         for inner in crossed:
-            inner.free.setdefault(f"v_{row}", False)
+            inner.free.setdefault(held, False)
         if name.table is None:
-            return Code(f"v_{row}", type_)
+            return Code(held, type_)
         if type_.sort is Sort.NULL:
             # A row that no step has given columns to yet.
             return Code("None", type_)
@@ -132,16 +133,17 @@ class Frame:
             raise ExecutionError("name", f"row {row} has no column {name.name}", str(name.place or ""))
         place = names.index(name.name)
         # A variable that no row was found for is null, and so are its columns.
-        return Code(f"(None if v_{row} is None else v_{row}[{place}])", type_.columns[place][1])
+        return Code(f"(None if {held} is None else {held}[{place}])", type_.columns[place][1])
 
     def parameter(self, name: str) -> Code:
         crossed: list[Frame] = []
         frame: Frame | None = self
         while frame is not None:
             if name in frame.variables:
+                held = self.compiler.namespace.variable(name)
                 for inner in crossed:
-                    inner.free.setdefault(f"v_{name}", False)
-                return Code(f"v_{name}", frame.variables[name])
+                    inner.free.setdefault(held, False)
+                return Code(held, frame.variables[name])
             crossed.append(frame)
             frame = frame.parent
         raise ExecutionError("name", f"there is no value for parameter :{name}")

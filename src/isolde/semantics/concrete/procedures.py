@@ -95,7 +95,7 @@ class ProcedureCompiler:
             self.variables[local.name] = type_
 
     def compile(self, name: str) -> None:
-        """Adds ``def name(S, v_a, v_b)`` to the unit."""
+        """Adds ``def name(S, v1, v2)`` to the unit."""
         for _ in range(20):
             self.changed = False
             saved = len(self.compiler.functions)
@@ -107,26 +107,29 @@ class ProcedureCompiler:
             raise outside(
                 f"procedure {self.procedure.name}, whose variables' types do not settle,", "declare their types"
             )
-        parameters = [f"v_{local.name}" for local in self.procedure.parameters]
-        start = [f"    v_{variable} = None" for variable in self.variables if f"v_{variable}" not in parameters]
-        start += [f"    c_{cursor} = None" for cursor in self.cursors]
+        parameters = [self._held(local.name) for local in self.procedure.parameters]
+        start = [f"    {held} = None" for held in map(self._held, self.variables) if held not in parameters]
+        start += [f"    {self.compiler.namespace.cursor(cursor)} = None" for cursor in self.cursors]
         for local, type_ in zip(self.procedure.parameters, self.given, strict=True):
             if self.procedure.strict:
-                start.append(f"    {self.compiler.namespace.call(fitting, f'v_{local.name}')}")
+                start.append(f"    {self.compiler.namespace.call(fitting, self._held(local.name))}")
             if local.type is not None:
-                converted = self.compiler.rules.stored(Code(f"v_{local.name}", type_), Column(local.name, local.type))
-                start.append(f"    v_{local.name} = {converted}")
+                held = self._held(local.name)
+                converted = self.compiler.rules.stored(Code(held, type_), Column(local.name, local.type))
+                start.append(f"    {held} = {converted}")
         source = [f"def {name}({', '.join(['S', *parameters])}):", *start, *writer.lines, "    return ()"]
         self.compiler.functions.append("\n".join(source))
+
+    def _held(self, variable: str) -> str:
+        return self.compiler.namespace.variable(variable)
 
     def _body(self) -> Writer:
         frame = Frame(self.compiler, variables=self.variables, repeated=True, strict=self.procedure.strict)
         writer = Writer()
         for local in self.procedure.locals:
             if local.default is not None:
-                writer.line(
-                    f"v_{local.name} = {self._assign(local.name, self._value(local.name, local.default, frame))}"
-                )
+                value = self._value(local.name, local.default, frame)
+                writer.line(f"{self._held(local.name)} = {self._assign(local.name, value)}")
         self.steps(self.procedure.body, frame, writer, [])
         return writer
 
@@ -216,7 +219,7 @@ class ProcedureCompiler:
             writer.line("pass")
         for step in steps:
             if named := named_by(step, self.records):
-                writer.line(f"{self.compiler.namespace.ref(has_columns)}({checked(named)})")
+                writer.line(f"{self.compiler.namespace.ref(has_columns)}({checked(named, self.compiler.namespace)})")
             start, indent = len(writer.lines), writer.indent
             try:
                 self.step(step, frame, writer, loops)
@@ -231,7 +234,7 @@ class ProcedureCompiler:
     def _condition(self, condition: Expression, what: str, frame: Frame) -> str:
         text = self._tested(condition, what, frame)
         if named := named_in(condition, self.records):
-            return f"({self.compiler.namespace.ref(has_columns)}({checked(named)}) and {text})"
+            return f"({self.compiler.namespace.ref(has_columns)}({checked(named, self.compiler.namespace)}) and {text})"
         return text
 
     def _tested(self, condition: Expression, what: str, frame: Frame) -> str:
@@ -251,7 +254,7 @@ class ProcedureCompiler:
                 writer.line(f"rows = {rows}")
                 if step.count is not None:
                     number = Code(f"({count or 'rows[0]'})", self._integer(), solid=True)
-                    writer.line(f"v_{step.count} = {self._assign(step.count, number)}")
+                    writer.line(f"{self._held(step.count)} = {self._assign(step.count, number)}")
             case Fetch():
                 columns = self._rows(_first_only(step, self.compiler.dialect), frame, writer)
                 if step.required:
@@ -263,7 +266,7 @@ class ProcedureCompiler:
                 writer.line("row = rows[0] if rows else None")
                 if step.found is not None:
                     told = self._assign(step.found, Code("(row is not None)", BOOLEAN, solid=True))
-                    writer.line(f"v_{step.found} = {told}")
+                    writer.line(f"{self._held(step.found)} = {told}")
                 if step.keep:
                     writer.open("if row is not None:")
                 self._spread(step.into, columns, "row", frame, writer, step.row)
@@ -271,18 +274,19 @@ class ProcedureCompiler:
             case FetchAll():
                 columns = self._rows(step.statement, frame, writer)
                 self._grow(step.into, rows_of(columns))
-                writer.line(f"v_{step.into} = rows")
+                writer.line(f"{self._held(step.into)} = rows")
             case Assign():
                 value = self._value(step.variable, step.value, frame)
-                writer.line(f"v_{step.variable} = {self._assign(step.variable, value)}")
+                writer.line(f"{self._held(step.variable)} = {self._assign(step.variable, value)}")
             case Draw():
-                writer.line(f"v_{step.variable} = {self._assign(step.variable, Code('S.new_id()', self._integer()))}")
+                drawn = self._assign(step.variable, Code("S.new_id()", self._integer()))
+                writer.line(f"{self._held(step.variable)} = {drawn}")
             case Pick():
                 items = self.variables[step.items]
                 index = self._integral(frame, step.index, "the place in a list is an integer")
-                text = f"{self.compiler.namespace.ref(element)}(v_{step.items}, {index})"
+                text = f"{self.compiler.namespace.ref(element)}({self._held(step.items)}, {index})"
                 picked = self._assign(step.variable, Code(text, items.columns[0][1]))
-                writer.line(f"v_{step.variable} = {picked}")
+                writer.line(f"{self._held(step.variable)} = {picked}")
             case If():
                 self._if(step, frame, writer, loops)
             case ForEach() | ForRange() | While():
@@ -290,17 +294,18 @@ class ProcedureCompiler:
             case Leave() | Again():
                 self._jump(step, writer, loops)
             case OpenCursor():
-                cursor = self._cursor(step.name)
+                cursor, held = self._cursor(step.name), self.compiler.namespace.cursor(step.name)
                 rows, _, _ = compile_statement(self.compiler, cursor.query, frame)
                 opened = self.compiler.namespace.ref(open_cursor if not cursor.private else open_private)
-                writer.line(f"c_{step.name} = {opened}(S, {step.name!r}, c_{step.name}, {rows})")
+                writer.line(f"{held} = {opened}(S, {step.name!r}, {held}, {rows})")
             case FetchCursor():
                 self._fetch_cursor(step, frame, writer)
             case CloseCursor():
                 self._cursor(step.name)
+                held = self.compiler.namespace.cursor(step.name)
                 if step.if_open:
-                    writer.open(f"if c_{step.name} is not None:")
-                writer.line(f"c_{step.name} = {self.compiler.namespace.ref(closed)}(S, {step.name!r}, c_{step.name})")
+                    writer.open(f"if {held} is not None:")
+                writer.line(f"{held} = {self.compiler.namespace.ref(closed)}(S, {step.name!r}, {held})")
                 writer.indent -= step.if_open
             case CallProcedure():
                 self._call(step, frame, writer)
@@ -339,11 +344,11 @@ class ProcedureCompiler:
         if whole:
             self._grow(into[0], row_of(columns))
             found = f"(None,) * {len(columns)} if {row} is None else {row}" if into[0] in self.records else row
-            writer.line(f"v_{into[0]} = {found}")
+            writer.line(f"{self._held(into[0])} = {found}")
             return
         if len(into) == 1 and len(columns) != 1 and into[0] not in self.declared:
             self._grow(into[0], row_of(columns))
-            writer.line(f"v_{into[0]} = (None,) * {len(columns)} if {row} is None else {row}")
+            writer.line(f"{self._held(into[0])} = (None,) * {len(columns)} if {row} is None else {row}")
             return
         if len(into) != len(columns):
             if self.compiler.dialect is Dialect.POSTGRESQL:
@@ -351,7 +356,7 @@ class ProcedureCompiler:
             raise ExecutionError("type", f"{len(columns)} columns into {len(into)} variables")
         for place, (variable, (_, type_)) in enumerate(zip(into, columns, strict=True)):
             value = self._assign(variable, Code(f"(None if {row} is None else {row}[{place}])", type_))
-            writer.line(f"v_{variable} = {value}")
+            writer.line(f"{self._held(variable)} = {value}")
 
     def _if(self, step: If, frame: Frame, writer: Writer, loops: list[str | None]) -> None:
         for place, (condition, body) in enumerate(step.branches):
@@ -374,11 +379,11 @@ class ProcedureCompiler:
                     held = self.variables.get(step.rows)
                     if held is None or held.sort is not Sort.ROWS:
                         raise ExecutionError("type", f"{step.rows} holds no rows")
-                    columns, rows = held.columns, f"(v_{step.rows} or ())"
+                    columns, rows = held.columns, f"({self._held(step.rows)} or ())"
                 else:
                     columns, rows = self._rows(step.rows, frame, writer), "rows"
                 if step.row and step.variables[0] in self.records:
-                    writer.line(f"v_{step.variables[0]} = (None,) * {len(columns)}")
+                    writer.line(f"{self._held(step.variables[0])} = (None,) * {len(columns)}")
                 writer.open(f"for {row} in {rows}:")
                 writer.line("S.step()")
                 self._spread(step.variables, columns, row, frame, writer, step.row)
@@ -387,7 +392,7 @@ class ProcedureCompiler:
                 last = self._whole(frame, step.variable, step.last)
                 if step.variable not in self.declared:
                     self._grow(step.variable, self._integer())
-                writer.open(f"for v_{step.variable} in {self.compiler.namespace.ref(span)}({first}, {last}):")
+                writer.open(f"for {self._held(step.variable)} in {self.compiler.namespace.ref(span)}({first}, {last}):")
                 writer.line("S.step()")
             case While():
                 writer.open(f"while {self._condition(step.condition, 'WHILE', frame)}:")
@@ -444,9 +449,10 @@ class ProcedureCompiler:
     def _fetch_cursor(self, step: FetchCursor, frame: Frame, writer: Writer) -> None:
         cursor = self._cursor(step.name)
         _, _, columns = compile_statement(self.compiler, cursor.query, frame)
-        writer.line(f"row = next({self.compiler.namespace.ref(is_open)}({step.name!r}, c_{step.name}), None)")
+        held = self.compiler.namespace.cursor(step.name)
+        writer.line(f"row = next({self.compiler.namespace.ref(is_open)}({step.name!r}, {held}), None)")
         found = self._assign(step.found, Code("(row is not None)", BOOLEAN, solid=True))
-        writer.line(f"v_{step.found} = {found}")
+        writer.line(f"{self._held(step.found)} = {found}")
         nulls = self.compiler.dialect is Dialect.POSTGRESQL
         if not nulls:
             writer.open("if row is not None:")
@@ -469,7 +475,7 @@ class ProcedureCompiler:
         for place, variable in enumerate(step.into):
             type_ = self._type_returned(step, place, [code.type for code in codes])
             given = Code(f"(rows[{place}] if len(rows) > {place} else None)", type_)
-            writer.line(f"v_{variable} = {self._assign(variable, given)}")
+            writer.line(f"{self._held(variable)} = {self._assign(variable, given)}")
 
 
 def _first_only(step: Fetch, dialect: Dialect) -> Statement:
@@ -487,5 +493,8 @@ def _first_only(step: Fetch, dialect: Dialect) -> Statement:
 
 
 def _returned(place: int) -> str:
-    """The variable that stands for what a procedure returns: it holds nothing, its type is what matters."""
-    return f"returned__{place}"
+    """The variable that stands for what a procedure returns: it holds nothing, its type is what matters.
+
+    No database lets a null character into a name, so that no variable of a user is called so.
+    """
+    return f"\0returned {place}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete.sources import parts
+from isolde.semantics.concrete.static import Namespace
 from isolde.tx.expressions import Name
 from isolde.tx.procedures import ForEach, ForRange, If, Step, While
 
@@ -51,6 +52,6 @@ def is_not_null(row: Sequence[object] | None) -> bool:
     return row is not None and all(column is not None for column in row)
 
 
-def checked(names: Iterable[str]) -> str:
+def checked(names: Iterable[str], namespace: Namespace) -> str:
     """The arguments of ``has_columns``, as Python text."""
-    return ", ".join(f"({name!r}, v_{name})" for name in names)
+    return ", ".join(f"({name!r}, {namespace.variable(name)})" for name in names)

@@ -105,16 +105,33 @@ class Code:
 
 
 class Namespace:
-    """The names that generated code may use: helpers by their own name, constants numbered."""
+    """The names that generated code may use: helpers by their own name, everything else numbered.
+
+    A variable's own name may be any text (``DECLARE "x = 0; …" INT``), so it never becomes part of the code.
+    """
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {}
+        self._variables: dict[str, str] = {}
+        self._cursors: dict[str, str] = {}
         self._by_id: dict[int, str] = {}
         self._fresh = 0
 
     def fresh(self, stem: str) -> str:
         self._fresh += 1
         return f"{stem}{self._fresh}"
+
+    def variable(self, name: str) -> str:
+        """What the variable of this name is called in the code."""
+        if name not in self._variables:
+            self._variables[name] = self.fresh("v")
+        return self._variables[name]
+
+    def cursor(self, name: str) -> str:
+        """What the cursor of this name is called in the code."""
+        if name not in self._cursors:
+            self._cursors[name] = self.fresh("c")
+        return self._cursors[name]
 
     def ref(self, thing: Any) -> str:
         """A name for a function or an object; the same thing has one name."""

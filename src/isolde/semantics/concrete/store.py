@@ -67,7 +67,7 @@ class Compiled:
         rows, _, columns = compile_statement(compiler, statement, frame)
         writer = Writer()
         writer.line(f"return {rows}")
-        arguments = ", ".join(["S", *[f"v_{name}" for name in names]])
+        arguments = ", ".join(["S", *[compiler.namespace.variable(name) for name in names]])
         compiler.functions.append("\n".join([f"def statement({arguments}):", *writer.lines]))
         return statement, compiler.finish("statement"), tuple(name for name, _ in columns)
 
