@@ -1,8 +1,8 @@
 """Read uncommitted (Adya's PL-1): the writes of committed transactions have one order for all keys (no G0).
 
-What was read does not matter, with one exception: a list that was read tells in which order its elements came, and
-that everything it lacks came later. Elements that cannot be attributed (nobody committed them, two transactions
-appended them) tell nothing, nor do the reader's own.
+What was read does not matter, with one exception: a list that was read tells in which order its elements came, the
+reader's own included, and that everything it lacks came later, but for what the reader itself appended. Elements that
+cannot be attributed (nobody committed them, two transactions appended them) tell nothing.
 """
 
 from __future__ import annotations
@@ -28,19 +28,18 @@ def read_uncommitted(world: World) -> bool:
 
 
 def _lists_hold(world: World, order: Sequence[int], reader: Node) -> bool:
-    for position, op in enumerate(reader.transaction.ops):
+    for op in reader.transaction.ops:
         elements = elements_of(state_of(op.key, op.value, world.lists)) if isinstance(op, Read) else None
         if elements is None or not isinstance(op, Read):
             continue
-        own = tuple(
-            token(o.element) for o in reader.transaction.ops[:position] if isinstance(o, Append) and o.key == op.key
-        )
-        if own and elements[-len(own) :] == own:
-            elements = elements[: -len(own)]
         appenders = _appenders(world, op.key)
-        told = [appenders[e] for e in elements if e in appenders and world.nodes[appenders[e]] is not reader]
-        told = [index for index, _ in groupby(told)]
-        known = [index for index in order if index in appenders.values() and world.nodes[index] is not reader]
+        if not reader.takes_effect:
+            # What it appended itself may be what it saw, whoever else appended the same.
+            own = {token(o.element) for o in reader.transaction.ops if isinstance(o, Append) and o.key == op.key}
+            elements = tuple(e for e in elements if e not in own)
+        told = [index for index, _ in groupby(appenders[e] for e in elements if e in appenders)]
+        silent_about = {index for index, node in enumerate(world.nodes) if node is reader} - set(told)
+        known = [index for index in order if index in appenders.values() and index not in silent_about]
         if told != known[: len(told)]:
             return False
     return True

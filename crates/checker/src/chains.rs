@@ -4,7 +4,7 @@ use isolde_history::{History, Op, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::attribution::{Attribution, Fault, INITIAL, NONE};
-use crate::dependencies::{Counts, Succession};
+use crate::dependencies::Counts;
 use crate::lists;
 use crate::outcome::Role;
 
@@ -38,12 +38,8 @@ pub struct Chains {
     pub told: Vec<(u32, u32)>,
     /// Whether what was told could not be used whole.
     pub told_ambiguously: bool,
-    /// Told successions that only the later transaction itself read, with those that others read in their place.
-    pub told_by_itself: Vec<(Succession, Succession)>,
     /// Lists that do not go together with others of their key.
     pub list_faults: Vec<Fault>,
-    /// Versions of lists all of whose elements others appended too, so that no list tells where they stand.
-    pub silent: Vec<u32>,
 }
 
 impl Chains {
@@ -60,9 +56,7 @@ impl Chains {
             told_twice: Vec::new(),
             told: Vec::new(),
             told_ambiguously: false,
-            told_by_itself: Vec::new(),
             list_faults: Vec::new(),
-            silent: Vec::new(),
         };
         let mut roots = Vec::new();
         let lists = history.has_lists();
@@ -106,7 +100,6 @@ impl Chains {
     ) {
         let told = lists::told(history, attribution, roles, key);
         self.list_faults.extend(told.faults);
-        self.silent.extend(told.silent);
         let pairs = || told.order.windows(2).map(|pair| (pair[0], pair[1]));
         let more = if told.chain { None } else { Some(pairs()) }.into_iter().flatten().chain(told.more.iter().copied());
         for (before, after) in more {
@@ -117,7 +110,6 @@ impl Chains {
         for &(after, version) in &told.unread {
             self.told.push((last, version));
             if after != last {
-                self.told_by_itself.push(((last, version), (after, version)));
                 self.also.entry(after).or_default().push(version);
             }
         }

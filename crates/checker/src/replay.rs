@@ -3,7 +3,7 @@
 //! Nothing of the attribution or of the graphs is used here, so that a wrong step there cannot hide.
 
 use isolde_history::{NO_KEY, Op, Status, Value};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::acyclic::{Explanation, Rule};
 use crate::analysis::Analysis;
@@ -42,6 +42,7 @@ impl Analysis {
     /// Checks that `explanation` keeps the rule's order, and that every operation gives the answer that was recorded.
     pub fn replays(&self, rule: Rule, real_time: bool, explanation: &Explanation) -> bool {
         let Explanation { commits, snapshots, effects } = explanation;
+        let effects: FxHashSet<u32> = effects.iter().copied().collect();
         let mut place = vec![None; self.history.len()];
         for (at, &txn) in commits.iter().enumerate() {
             if place[txn as usize].replace(at as u32).is_some() {
@@ -73,10 +74,11 @@ impl Analysis {
         if history.versions.is_empty() || history.has_lists() {
             return true;
         }
+        let effects: FxHashSet<u32> = explanation.effects.iter().copied().collect();
         let mut installed: FxHashMap<u32, Vec<Value>> =
             history.versions.iter().map(|&(key, _)| (key, vec![history.initial_value(key)])).collect();
         for &txn in &explanation.commits {
-            if self.roles[txn as usize] != Role::Effective && !explanation.effects.contains(&txn) {
+            if self.roles[txn as usize] != Role::Effective && !effects.contains(&txn) {
                 continue;
             }
             let mut own: FxHashMap<u32, Value> = FxHashMap::default();
@@ -125,6 +127,7 @@ impl Analysis {
     /// Whether every operation gets its recorded answer, if each transaction sees as many commits as `snapshot` says.
     pub(crate) fn keeps_values(&self, rule: Rule, explanation: &Explanation, snapshot: &impl Fn(usize) -> u32) -> bool {
         let history = &self.history;
+        let effects: FxHashSet<u32> = explanation.effects.iter().copied().collect();
         let mut keys: Vec<Register> = (0..history.keys.len()).map(|_| Register::default()).collect();
         let mut initial = vec![Value::NULL; history.keys.len()];
         for &(name, value) in &history.header.initial {
@@ -170,7 +173,7 @@ impl Analysis {
                     Op::Scan(_) | Op::Sql(_) => return false,
                 }
             }
-            if self.roles[txn as usize] != Role::Effective && !explanation.effects.contains(&txn) {
+            if self.roles[txn as usize] != Role::Effective && !effects.contains(&txn) {
                 continue;
             }
             let overwritten =
@@ -178,8 +181,14 @@ impl Analysis {
             if own.iter().chain(&appended).any(overwritten) {
                 return false;
             }
+            // Where everybody sees all that came before, only the last version is ever looked at.
+            let last_only = explanation.snapshots.is_empty();
             for (key, value) in own {
-                keys[key as usize].versions.push((at as u32, value));
+                let versions = &mut keys[key as usize].versions;
+                if last_only {
+                    versions.clear();
+                }
+                versions.push((at as u32, value));
             }
             for (key, element) in appended {
                 let register = &mut keys[key as usize];

@@ -85,6 +85,11 @@ impl Analysis {
         enter(py, move |_| Ok(inner.replays(rule, real_time, &explanation)))
     }
 
+    /// Whether every transaction that counts has its times.
+    fn timed(&self) -> bool {
+        self.inner.timed
+    }
+
     /// The transactions that these read from.
     fn sources(&self, transactions: Vec<u32>) -> Vec<u32> {
         self.inner.sources(&transactions)
@@ -113,6 +118,7 @@ impl Analysis {
             Open::SeveralKeys(txn) => ("several-keys", Some((txn, 0)), (0, 0)),
             Open::AmbiguousRead(op, count) => ("ambiguous-read", self.place(op), (count, 0)),
             Open::Choices { pairs, reads } => ("choices", None, (pairs, reads)),
+            Open::Memory { pairs, reads } => ("memory", None, (pairs, reads)),
             Open::Budget(op, operations, steps) => ("budget", self.place(op), (operations, steps)),
         }
     }

@@ -51,6 +51,11 @@ class Analysis:
         """How much is known."""
         return Evidence(*self._native.counts())
 
+    @property
+    def timed(self) -> bool:
+        """Whether every transaction that counts has its times."""
+        return self._native.timed()
+
     def sources(self, transactions: Sequence[int]) -> list[int]:
         """The transactions that these read from."""
         return self._native.sources(list(transactions))
