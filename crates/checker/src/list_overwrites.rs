@@ -50,16 +50,18 @@ pub fn shown(history: &History, attribution: &Attribution, roles: &[Role], key: 
         versions.dedup();
         versions
     };
-    let longest = |reads: &mut dyn Iterator<Item = &(u32, &[Value])>| {
-        reads.max_by_key(|(_, list)| list.len()).map(|&(reader, list)| (reader, list.to_vec()))
+    let doubtful: FxHashSet<u32> = in_vain.iter().map(|&(reader, _)| reader).collect();
+    let longest = |among: &dyn Fn(u32, &[Value]) -> bool| {
+        let fitting = reads.iter().filter(|(reader, list)| !doubtful.contains(reader) && among(*reader, list));
+        fitting.max_by_key(|(_, list)| list.len()).copied()
     };
-    let Some((reader, whole)) = longest(&mut reads.iter()) else { return Vec::new() };
+    let whole = longest(&|_, _| true);
+    let beginning = |list: &[Value]| whole.is_some_and(|(_, whole)| whole.starts_with(list));
     // A beginning of the longest list tells nothing new, but that list is silent about what its own reader appended later.
-    let others = longest(&mut reads.iter().filter(|(other, list)| *other != reader && whole.starts_with(list)));
-    let astray =
-        reads.iter().filter(|(_, list)| !whole.starts_with(list)).map(|&(reader, list)| (reader, list.to_vec()));
-    let telling = astray.chain(others).chain([(reader, whole.clone())]);
-    let lists = telling.map(|(reader, list)| Shown { reader, versions: versions(reader, &list) });
+    let others = longest(&|reader, list| beginning(list) && whole.is_some_and(|(other, _)| other != reader));
+    let alone = reads.iter().copied().filter(|(reader, list)| doubtful.contains(reader) || !beginning(list));
+    let telling = alone.chain(others).chain(whole);
+    let lists = telling.map(|(reader, list)| Shown { reader, versions: versions(reader, list) });
     let mut found = Vec::new();
     for shown in lists {
         found.extend(shown.versions.windows(2).map(|pair| (pair[0], pair[1])));

@@ -8,7 +8,7 @@ DIRECTORY/history.jsonl       everything in one file, once the run is over; then
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from isolde.errors import InputError
@@ -35,24 +35,40 @@ def is_recording(path: str) -> bool:
         return False
 
 
-def merged(directory: Path, sizes: Mapping[str, int] | None = None) -> bytes:
-    """The run as JSON Lines, transactions by their start; of each session's file no more than ``sizes`` says."""
+def merged(
+    directory: Path,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    since: Mapping[str, int] | None = None,
+    initial: Sequence[tuple[int, object]] | None = None,
+) -> bytes:
+    """The run as JSON Lines, transactions by their start; of each session's file no more than ``sizes`` says.
+
+    For a part of it: of each file what comes after ``since``, and the values that it begins with.
+    """
     try:
         header = (directory / HEADER).read_bytes().strip()
         finished = directory / HISTORY
-        if sizes is None and finished.is_file():
+        if sizes is None and not since and finished.is_file():
             return finished.read_bytes()
-        lines = [line for path in sorted((directory / SESSIONS).iterdir()) for line in _lines(path, sizes)]
+        if initial is not None:
+            header = json.dumps(json.loads(header) | {"initial": [list(pair) for pair in initial]}).encode()
+        paths = sorted((directory / SESSIONS).iterdir())
+        lines = [line for path in paths for line in session_lines(path, sizes, since=since)]
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}") from None
     lines.sort(key=_start)
     return b"\n".join([header, *lines]) + b"\n"
 
 
-def _lines(path: Path, sizes: Mapping[str, int] | None) -> list[bytes]:
-    content = path.read_bytes()
-    if sizes is not None:
-        content = content[: sizes.get(path.name, 0)]
+def session_lines(
+    path: Path, sizes: Mapping[str, int] | None, *, since: Mapping[str, int] | None = None
+) -> list[bytes]:
+    """The transactions of one session, a line each; a last one that breaks off is completed."""
+    first = since.get(path.name, 0) if since else 0
+    with path.open("rb") as file:
+        file.seek(first)
+        content = file.read(-1 if sizes is None else max(0, sizes.get(path.name, 0) - first))
     *whole, rest = content.split(b"\n")
     if rest:
         completed = _completed(rest)

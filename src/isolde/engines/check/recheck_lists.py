@@ -101,7 +101,7 @@ def _order(history: History, *, reads_bind: bool) -> list[VersionChain]:
             # Where reads do not bind, a list tells the order of its reader's own elements as well.
             whole = [listed(op.value) for op in t.ops if isinstance(op, Read) and op.key == key]
             for shown in _outside_of(t, key) if reads_bind else whole:
-                untold = own if reads_bind else set()
+                untold = own if reads_bind or t.status is not Status.COMMITTED else set()
                 versions = [last[token(e)] for e in shown if token(e) in last and token(e) not in untold]
                 chain = [v for at, v in enumerate(versions) if at == 0 or token(v) != token(versions[at - 1])]
                 chains += [VersionChain(key, (a, b)) for at, a in enumerate(chain) for b in chain[at + 1 :]]
