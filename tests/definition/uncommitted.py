@@ -36,18 +36,19 @@ def _lists_hold(world: World, order: Sequence[int], reader: Node) -> bool:
             continue
         appenders = _appenders(world, op.key)
         mine = {index for index, node in enumerate(world.nodes) if node is reader}
-        own = {token(o.element) for o in reader.transaction.ops if isinstance(o, Append) and o.key == op.key}
-        before = elements
-        while before and before[-1] in own:
-            before = before[:-1]
-        perhaps = {appenders[e] for e in elements if e in appenders}
+        elements = tuple(e for e in elements if e in appenders)
+        perhaps = {appenders[e] for e in elements}
         if not reader.takes_effect:
             # What it appended itself may be what it saw, whoever else appended the same.
-            elements, before = (tuple(e for e in seen if e not in own) for seen in (elements, before))
-        told = [index for index, _ in groupby(appenders[e] for e in elements if e in appenders)]
+            own = {token(o.element) for o in reader.transaction.ops if isinstance(o, Append) and o.key == op.key}
+            elements = tuple(e for e in elements if e not in own)
+        before = elements
+        while before and appenders[before[-1]] in mine:
+            before = before[:-1]
+        told = [index for index, _ in groupby(appenders[e] for e in elements)]
         if any(place[first] > place[second] for first, second in pairwise(told)) or len(told) != len(set(told)):
             return False
-        shown = [appenders[e] for e in before if e in appenders]
+        shown = [appenders[e] for e in before]
         lacking = set(appenders.values()) - set(told) - mine - perhaps
         if shown and any(place[index] < place[shown[-1]] for index in lacking):
             return False

@@ -30,12 +30,8 @@ pub fn shown(history: &History, attribution: &Attribution, roles: &[Role], key: 
     let mut lists: Vec<(u32, &[Value])> = Vec::new();
     // What a reader appended that did not take effect may be what its list shows, whoever else appended the same.
     let mut in_vain: FxHashSet<(u32, Value)> = FxHashSet::default();
-    let mut appended: FxHashSet<(u32, Value)> = FxHashSet::default();
     for place in attribution.places(key) {
         let (op, txn) = (attribution.op[place], attribution.txn[place]);
-        if let Op::Append(_, element) = history.op(op as usize) {
-            appended.insert((txn, element));
-        }
         match history.op(op as usize) {
             Op::Append(_, element) if roles[txn as usize] == Role::Effective => {
                 appenders.entry(element).and_modify(|other| *other = None).or_insert(Some(txn));
@@ -53,17 +49,26 @@ pub fn shown(history: &History, attribution: &Attribution, roles: &[Role], key: 
     let told: FxHashSet<u32> = appenders.values().copied().flatten().map(|txn| version_of[&txn]).collect();
     let versions = |reader: u32, list: &[Value]| {
         let told = list.iter().filter(|&&element| !in_vain.contains(&(reader, element)));
-        let others = told.filter_map(|element| appenders.get(element).copied().flatten());
+        let others = told.filter_map(|element| appenders[element]);
         let mut versions: Vec<u32> = others.map(|txn| version_of[&txn]).collect();
         versions.dedup();
         versions
     };
-    let reads: Vec<Shown<'_>> = lists
+    // What has no single appender who counts is looked away from.
+    let lists: Vec<(u32, Vec<Value>)> = lists
         .into_iter()
         .map(|(reader, list)| {
-            let own = list.iter().rev().take_while(|&&element| appended.contains(&(reader, element))).count();
+            let told = list.iter().copied().filter(|element| matches!(appenders.get(element), Some(Some(_))));
+            (reader, told.collect())
+        })
+        .collect();
+    let reads: Vec<Shown<'_>> = lists
+        .iter()
+        .map(|(reader, list)| {
+            let mine = |e: &Value| appenders[e] == Some(*reader) || in_vain.contains(&(*reader, *e));
+            let own = list.iter().rev().take_while(|element| mine(element)).count();
             let (before, own) = list.split_at(list.len() - own);
-            Shown { reader, before, own }
+            Shown { reader: *reader, before, own }
         })
         .collect();
     let doubtful: FxHashSet<u32> = in_vain.iter().map(|&(reader, _)| reader).collect();
@@ -82,8 +87,7 @@ pub fn shown(history: &History, attribution: &Attribution, roles: &[Role], key: 
         found.extend(there.windows(2).map(|pair| (pair[0], pair[1])));
         let Some(&last) = there.last() else { continue };
         // What may be its reader's own may as well be somebody else's, who is then not missing.
-        let perhaps =
-            shown.before.iter().chain(shown.own).filter_map(|element| appenders.get(element).copied().flatten());
+        let perhaps = shown.before.iter().chain(shown.own).filter_map(|element| appenders[element]);
         let seen: FxHashSet<u32> = there.into_iter().chain(perhaps.map(|txn| version_of[&txn])).collect();
         let mut later: Vec<u32> = told.difference(&seen).copied().collect();
         later.retain(|&version| attribution.writer(version) != shown.reader);

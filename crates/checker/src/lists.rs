@@ -153,7 +153,9 @@ impl<'a> ListKey<'a> {
                         found.faults.push(self.fault(ReadFault::NotMyOwnWrite, at, None));
                         continue;
                     }
-                    _ => base = Some(outside),
+                    // It looks at its own version again, which shows nothing new of others.
+                    Some(_) => continue,
+                    None => base = Some(outside),
                 }
             }
             match self.look(at, outside, &run, verified, found) {

@@ -64,7 +64,8 @@ impl Analysis {
         }
     }
 
-    /// Whether running the transactions in this order gives every operation its answer.
+    /// Whether running the transactions in this order gives every operation its answer; for a weak level, whether
+    /// everything that was read was there.
     fn replays(
         &self,
         py: Python<'_>,
@@ -73,15 +74,16 @@ impl Analysis {
         snapshots: Vec<u32>,
         effects: Vec<u32>,
     ) -> PyResult<bool> {
+        let inner = self.inner.clone();
+        let explanation = Explanation { commits, snapshots, effects };
         let (rule, real_time) = match question_named(question)? {
             Question::Acyclic { rule, real_time } => (rule, real_time),
             Question::Prefix => (Rule::Prefix, false),
-            Question::Weak(_) | Question::Overwrites | Question::Linearizable => {
+            Question::Weak(_) => return enter(py, move |_| Ok(inner.accounts_for(&explanation))),
+            Question::Overwrites | Question::Linearizable => {
                 return Err(PyValueError::new_err(format!("{question:?} is not explained by running an order")));
             }
         };
-        let inner = self.inner.clone();
-        let explanation = Explanation { commits, snapshots, effects };
         enter(py, move |_| Ok(inner.replays(rule, real_time, &explanation)))
     }
 

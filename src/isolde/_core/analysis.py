@@ -62,7 +62,8 @@ class Analysis:
 
     def replays(self, question: str, found: Explanation) -> bool:
         """Whether running the transactions in this order keeps the order that the question asks for and gives every operation
-        its answer; nothing that led to the explanation is used."""
+        its answer; for a weak level, whether sessions are kept and everything that was read was there. Nothing that led to the
+        explanation is used."""
         parts = list(found.commits), list(found.snapshots), list(found.effects)
         return enter(lambda: self._native.replays(question, *parts), self._name)
 

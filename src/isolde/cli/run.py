@@ -90,7 +90,9 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
 @click.option("--transactions", type=click.IntRange(1), help=f"How many. [default: {_TRANSACTIONS}]")
 @click.option("--time", "seconds", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For how long.")
 @click.option(
-    "--until-violation", is_flag=True, help="Check while running, in growing rounds, and stop at a violation."
+    "--until-violation",
+    is_flag=True,
+    help="Check while running, in windows or growing rounds, and stop at a violation.",
 )
 @click.option("--matrix", "as_matrix", is_flag=True, help="Every level and every anomaly of this database, as a table.")
 @click.option("--keys", type=click.IntRange(1), default=50, show_default=True)

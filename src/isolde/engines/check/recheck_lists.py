@@ -96,12 +96,22 @@ def _order(history: History, *, reads_bind: bool) -> list[VersionChain]:
         for t in history.transactions:
             elements = [op.element for op in t.ops if isinstance(op, Append) and op.key == key]
             last |= dict.fromkeys(map(token, elements), elements[-1]) if elements else {}
+        # What nobody who counts appended is looked away from.
+        appended = {
+            token(op.element)
+            for t in history.transactions
+            if t.status is Status.COMMITTED
+            for op in t.ops
+            if isinstance(op, Append) and op.key == key
+        }
         for t in history.transactions:
             own = {token(op.element) for op in t.ops if isinstance(op, Append) and op.key == key}
             # Where reads do not bind, a list tells the order of its reader's own elements as well.
             whole = [listed(op.value) for op in t.ops if isinstance(op, Read) and op.key == key]
             for shown in _outside_of(t, key) if reads_bind else whole:
                 untold = own if reads_bind or t.status is not Status.COMMITTED else set()
+                if not reads_bind:
+                    shown = tuple(e for e in shown if token(e) in appended)
                 # The reader's own elements at the end are not there for others yet: what the list lacks may come before them.
                 before = shown
                 while before and token(before[-1]) in own:
