@@ -32,11 +32,10 @@ def recorded(count: int, *, keys: int, sessions: int, seed: int) -> History:
     state: dict[int, int | None] = dict.fromkeys(range(keys), 0)
     free = [0] * sessions
     transactions = []
+    moment = 0
     for number in range(count):
-        moment = 100 * number
-        session = rng.choice(
-            [s for s in range(sessions) if free[s] < moment] or [min(range(sessions), key=free.__getitem__)]
-        )
+        session = min(rng.sample(range(sessions), 3), key=free.__getitem__)
+        moment = max(moment + rng.randrange(1, 200), free[session] + 1)
         ops: list[Operation] = []
         for key in rng.sample(range(keys), 2):
             if rng.random() < 0.7:
@@ -45,7 +44,7 @@ def recorded(count: int, *, keys: int, sessions: int, seed: int) -> History:
                 state[key] = None if rng.random() < 0.3 else number * 2 + len(ops) + 1
                 ops.append(Write(key, state[key]))
         start = max(free[session] + 1, moment - rng.randrange(300))
-        end = max(start + 1, moment) + rng.randrange(300)
+        end = moment + 1 + rng.randrange(300)
         free[session] = end
         transactions.append(Transaction(number, session, tuple(ops), start=start, end=end))
     return History(tuple(transactions), initial=dict.fromkeys(range(keys), 0))
@@ -76,7 +75,7 @@ def test_a_stale_read_among_deletes_is_still_found(seed: int) -> None:
     old = history.transactions[at]
     # A value of long ago, mostly of another key.
     stale = next(op.value for t in history.transactions for op in t.ops if isinstance(op, Write) and op.value)
-    ops = tuple(replace(op, value=stale) if n == place else op for n, op in enumerate(old.ops))
+    ops = tuple(Read(op.key, stale) if n == place and isinstance(op, Read) else op for n, op in enumerate(old.ops))
     broken = tuple(replace(t, ops=ops) if n == at else t for n, t in enumerate(history.transactions))
     (verdict,) = verdicts(replace(history, transactions=broken), (Level.STRICT_SERIALIZABLE,))
     assert verdict is Verdict.VIOLATED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,7 @@ FAILS = Violated("search", ())
 class Answers:
     """An analysis with ready answers; what it has none for is open."""
 
-    given: dict[str, Decision]
+    given: Mapping[str, Decision]
     timed: bool = True
     asked: list[str] = field(default_factory=list)
 
@@ -32,7 +33,7 @@ class Answers:
         return self.given.get(question, OPEN)
 
 
-def answer(level: Level, given: dict[str, Decision], *, timed: bool = True) -> tuple[Decision, Level]:
+def answer(level: Level, given: Mapping[str, Decision], *, timed: bool = True) -> tuple[Decision, Level]:
     analysis: Any = Answers(given, timed)
     found = _answer(analysis, level, {}, every=False)
     assert len(analysis.asked) == len(set(analysis.asked)), "each question is asked once"

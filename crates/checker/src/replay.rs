@@ -100,22 +100,34 @@ impl Analysis {
                 written.entry((key, value)).or_insert(at as u32);
             }
         }
+        let mut initial = vec![Value::NULL; history.keys.len()];
+        for &(name, value) in &history.header.initial {
+            if let Some(key) = history.keys.find(name) {
+                initial[key as usize] = value;
+            }
+        }
         let precede = |first: u32, second: u32| place[first as usize] < place[second as usize];
         self.keeps_sessions(&place, &precede)
             && explanation
                 .commits
                 .iter()
                 .enumerate()
-                .all(|(at, &txn)| self.sees_what_was_there(txn, at as u32, &written))
+                .all(|(at, &txn)| self.sees_what_was_there(txn, at as u32, &initial, &written))
     }
 
     /// Whether all that a transaction read was its own, there from the start, or written before its place.
-    fn sees_what_was_there(&self, txn: u32, at: u32, written: &FxHashMap<(u32, Value), u32>) -> bool {
+    fn sees_what_was_there(
+        &self,
+        txn: u32,
+        at: u32,
+        initial: &[Value],
+        written: &FxHashMap<(u32, Value), u32>,
+    ) -> bool {
         let history = &self.history;
         let mut own: Vec<(u32, Value)> = Vec::new();
         history.ops_of(txn).all(|row| {
             let there = |key: u32, value: Value| {
-                let initial = history.initial_value(key);
+                let initial = initial[key as usize];
                 own.contains(&(key, value))
                     || value == initial
                     || history.list(initial).contains(&value)
