@@ -26,10 +26,11 @@ use crate::realtime::timeline;
 const ROUNDS_MAX: usize = 30;
 /// How many writers of a key are compared with each other one at a time.
 const NEIGHBOURS: usize = 64;
-/// How many steps the solver may take.
-const BUDGET: u64 = 200_000;
+/// How many steps the solver may take for each transaction, and at most.
+const STEPS_A_TRANSACTION: u64 = 20;
+const STEPS_MAX: u64 = 2_000_000;
 /// More writers of a key whose order is open, or more versions that a read can have seen, are too many to guess.
-const CLUSTER_MAX: usize = 24;
+const CLUSTER_MAX: usize = 48;
 
 impl Analysis {
     /// An order that the clock suggests, if one replays. `rule` and `real_time` say what it must keep.
@@ -378,7 +379,7 @@ impl<'a> Clock<'a> {
         };
         let known = all();
         let order = topological(&known, &Net::of(nodes, &[]))?;
-        let mut budget = BUDGET;
+        let mut budget = (STEPS_A_TRANSACTION * self.analysis.history.len() as u64).min(STEPS_MAX);
         let question = Question { csp: &csp, known: &all, order: &order, plausible: &|_| 0 };
         let Solved::Picks(picks) = solve(&question, &mut budget) else { return None };
         let picked: Vec<NodeEdge> = csp
