@@ -50,6 +50,7 @@ benchmark: $(VENV)/.benchmark-extras
 benchmark-search: $(VENV)/.benchmark-extras
 	$(BIN)/python benchmarks/ordering.py
 	$(BIN)/python benchmarks/search.py --growth
+	$(BIN)/python benchmarks/deletes.py
 
 # Three minutes: runs on a private PostgreSQL, against pgbench.
 benchmark-run: $(VENV)/.test-extras

@@ -127,6 +127,14 @@ def test_every_verdict_is_the_definitions_on_60000_random_histories() -> None:
     assert_agreement(LONG_HISTORIES)
 
 
+@pytest.mark.long
+def test_lists_with_unknown_outcomes_agree_on_30000_random_histories() -> None:
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        jobs = [pool.submit(batch, "append-in-doubt", seed, BATCH) for seed in range(100_000, 130_000, BATCH)]
+        wrong = [text for job in jobs for text in job.result().wrong]
+    assert not wrong, f"{len(wrong)} disagreements, first:\n" + "\n\n".join(wrong[:3])
+
+
 @pytest.mark.parametrize("shape", ["mini", "forks"])
 def test_nothing_is_undecided_when_every_write_follows_a_read_of_its_key(shape: str) -> None:
     for seed in range(300):

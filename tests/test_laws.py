@@ -16,7 +16,7 @@ from isolde._core import Columns
 from isolde.engines.check import check, cut_out
 from isolde.findings import Anomaly, Finding, Verdict
 from isolde.formats import encode, read, write
-from isolde.history import History, Key, Operation, render
+from isolde.history import History, Key, Operation, Transaction, render
 from isolde.levels import LEVELS, Level, implies
 
 CASES = 150
@@ -126,6 +126,34 @@ def test_renaming_changes_no_verdict_and_no_anomaly(shape: str, what: str) -> No
         assert summary(encode(renamed), every=every) == summary(encode(history), every=every), (
             f"{render(history)}\n{render(renamed)}"
         )
+
+
+def with_other_lines(rng: random.Random, history: History) -> History:
+    """The lines in another order that keeps the order inside of each session."""
+    waiting: dict[Key, list[Transaction]] = {}
+    for transaction in history.transactions:
+        waiting.setdefault(transaction.session, []).append(transaction)
+    lines = []
+    while waiting:
+        session = rng.choice(sorted(waiting, key=str))
+        lines.append(waiting[session].pop(0))
+        if not waiting[session]:
+            del waiting[session]
+    return replace(history, transactions=tuple(lines))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_order_of_lines_changes_no_verdict(shape: str) -> None:
+    for rng, history in cases("lines", shape, CASES * 2):
+        moved = with_other_lines(rng, history)
+        options = {"session_order": rng.random() < 0.7, "judge_aborted": rng.random() < 0.2}
+        before, after = findings(encode(history), **options), findings(encode(moved), **options)
+        for level in ALL:
+            assert before[level].verdict is after[level].verdict, (
+                level,
+                options,
+                f"{render(history)}\n{render(moved)}",
+            )
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -29,8 +29,8 @@ from isolde.history import (
     Write,
 )
 
-SHAPES = ("mini", "blind", "cas", "append", "shared-elements", "duplicates", "deletes", "forks")
-LISTS = ("append", "shared-elements")
+SHAPES = ("mini", "blind", "cas", "append", "append-in-doubt", "shared-elements", "duplicates", "deletes", "forks")
+LISTS = ("append", "append-in-doubt", "shared-elements")
 KEYS: tuple[Key, ...] = ("x", "y", "z")
 
 Store = dict[Key, Value]
@@ -78,9 +78,11 @@ def random_history(rng: random.Random, *, shape: str) -> History:
         sloppiness = rng.choice(FORKING)
     sessions = rng.choice((1, 2, 3, 4, 4)) if sloppiness.gaps < 0.5 else 4
     store = _SloppyStore(rng, sloppiness, keys, initial, programs)
+    in_doubt = shape == "append-in-doubt"
+    likely = (0.5, 0.05, 0.45) if in_doubt else (0.8, 0.1, 0.1)
     transactions = []
     for index, program in enumerate(programs):
-        status = rng.choices(tuple(Status), (0.8, 0.1, 0.1))[0]
+        status = rng.choices(tuple(Status), likely)[0]
         takes_effect = status is Status.COMMITTED or (status is Status.UNKNOWN and rng.random() < 0.5)
         ops = store.run(program, takes_effect=takes_effect)
         transactions.append(Transaction(index, f"s{rng.randint(1, sessions)}", ops, status))
@@ -88,7 +90,7 @@ def random_history(rng: random.Random, *, shape: str) -> History:
         transactions = [replace(transaction, session=f"s{transaction.id}") for transaction in transactions]
     if rng.random() < 0.6:
         transactions = _timed(rng, transactions)
-    if rng.random() < 0.1:
+    if rng.random() < (0.6 if in_doubt else 0.1):
         rng.shuffle(transactions)
     versions = _versions(rng, keys, store.past) if shape not in LISTS and rng.random() < 0.15 else ()
     if rng.random() < 0.1:
@@ -174,9 +176,9 @@ class _SloppyStore:
         self.rng = rng
         self.sloppiness = sloppiness
         self.past: list[Store] = [{key: initial.get(key) for key in keys}]
-        lists = any(isinstance(op, Append) for program in programs for op in program)
-        lists |= any(isinstance(value, tuple) for value in initial.values())
-        unheard_of: Value = (999,) if lists else 999
+        self.lists = any(isinstance(op, Append) for program in programs for op in program)
+        self.lists |= any(isinstance(value, tuple) for value in initial.values())
+        unheard_of: Value = (999,) if self.lists else 999
         self.in_sight: dict[Key, list[Value]] = {key: [None, initial.get(key), unheard_of] for key in keys}
         for op in (op for program in programs for op in program):
             match op:
@@ -232,7 +234,7 @@ class _SloppyStore:
 
     def look(self, key: Key, snapshot: Store, own: Store, appended: dict[Key, tuple[Scalar, ...]]) -> Value:
         if self.rng.random() < self.sloppiness.wild_read:
-            return self.rng.choice(self.in_sight[key])
+            return self.jumble(key) if self.lists and self.rng.random() < 0.5 else self.rng.choice(self.in_sight[key])
         if key in own:
             return own[key]
         if self.rng.random() < self.sloppiness.own_snapshot:
@@ -240,6 +242,12 @@ class _SloppyStore:
         if key in appended:
             return _listed(snapshot[key]) + appended[key]
         return snapshot[key]
+
+    def jumble(self, key: Key) -> Value:
+        """Some of the elements that anybody ever appends, in any order; the reader's own may stand anywhere."""
+        elements = list(dict.fromkeys(e for value in self.in_sight[key] if isinstance(value, tuple) for e in value))
+        self.rng.shuffle(elements)
+        return tuple(elements[: self.rng.randint(1, 4)])
 
     def compare(self, key: Key, new: Scalar, current: Value) -> CompareAndSet:
         assert not isinstance(current, tuple)

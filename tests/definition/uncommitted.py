@@ -1,15 +1,16 @@
 """Read uncommitted (Adya's PL-1): the writes of committed transactions have one order for all keys (no G0).
 
-What was read does not matter, with one exception: a list that was read tells in which order its elements came, and
-that everything it lacks came later. Elements that cannot be attributed (nobody committed them, two transactions
-appended them) tell nothing, nor do the reader's own.
+What was read does not matter, with one exception: a list that was read tells in which order its elements came, the
+reader's own included, and that everything it lacks came later than the elements before the reader's own at its end (which
+are not there for others yet), but for what the reader itself appended. Elements that cannot be attributed (nobody
+committed them, two transactions appended them) tell nothing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from itertools import groupby, permutations
+from itertools import groupby, pairwise, permutations
 
 from isolde.history import Append, Key, Read, token
 
@@ -28,20 +29,28 @@ def read_uncommitted(world: World) -> bool:
 
 
 def _lists_hold(world: World, order: Sequence[int], reader: Node) -> bool:
-    for position, op in enumerate(reader.transaction.ops):
+    place = {index: at for at, index in enumerate(order)}
+    for op in reader.transaction.ops:
         elements = elements_of(state_of(op.key, op.value, world.lists)) if isinstance(op, Read) else None
         if elements is None or not isinstance(op, Read):
             continue
-        own = tuple(
-            token(o.element) for o in reader.transaction.ops[:position] if isinstance(o, Append) and o.key == op.key
-        )
-        if own and elements[-len(own) :] == own:
-            elements = elements[: -len(own)]
         appenders = _appenders(world, op.key)
-        told = [appenders[e] for e in elements if e in appenders and world.nodes[appenders[e]] is not reader]
-        told = [index for index, _ in groupby(told)]
-        known = [index for index in order if index in appenders.values() and world.nodes[index] is not reader]
-        if told != known[: len(told)]:
+        mine = {index for index, node in enumerate(world.nodes) if node is reader}
+        elements = tuple(e for e in elements if e in appenders)
+        perhaps = {appenders[e] for e in elements}
+        if not reader.takes_effect:
+            # What it appended itself may be what it saw, whoever else appended the same.
+            own = {token(o.element) for o in reader.transaction.ops if isinstance(o, Append) and o.key == op.key}
+            elements = tuple(e for e in elements if e not in own)
+        before = elements
+        while before and appenders[before[-1]] in mine:
+            before = before[:-1]
+        told = [index for index, _ in groupby(appenders[e] for e in elements)]
+        if any(place[first] > place[second] for first, second in pairwise(told)) or len(told) != len(set(told)):
+            return False
+        shown = [appenders[e] for e in before]
+        lacking = set(appenders.values()) - set(told) - mine - perhaps
+        if shown and any(place[index] < place[shown[-1]] for index in lacking):
             return False
     return True
 

@@ -29,7 +29,7 @@ pub struct Analysis {
     pub dependencies: Dependencies,
     unsupported: Option<OpKind>,
     /// Whether every transaction that counts has its times.
-    pub(crate) timed: bool,
+    pub timed: bool,
 }
 
 impl Analysis {

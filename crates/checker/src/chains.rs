@@ -40,12 +40,8 @@ pub struct Chains {
     pub told_only: FxHashSet<Succession>,
     /// Whether what was told could not be used whole.
     pub told_ambiguously: bool,
-    /// Told successions that only the later transaction itself read, with those that others read in their place.
-    pub told_by_itself: Vec<(Succession, Succession)>,
     /// Lists that do not go together with others of their key.
     pub list_faults: Vec<Fault>,
-    /// Versions of lists all of whose elements others appended too, so that no list tells where they stand.
-    pub silent: Vec<u32>,
 }
 
 impl Chains {
@@ -63,9 +59,7 @@ impl Chains {
             told: Vec::new(),
             told_only: FxHashSet::default(),
             told_ambiguously: false,
-            told_by_itself: Vec::new(),
             list_faults: Vec::new(),
-            silent: Vec::new(),
         };
         let mut roots = Vec::new();
         let lists = history.has_lists();
@@ -109,7 +103,6 @@ impl Chains {
     ) {
         let told = lists::told(history, attribution, roles, key);
         self.list_faults.extend(told.faults);
-        self.silent.extend(told.silent);
         let pairs = || told.order.windows(2).map(|pair| (pair[0], pair[1]));
         let more = if told.chain { None } else { Some(pairs()) }.into_iter().flatten().chain(told.more.iter().copied());
         for (before, after) in more {
@@ -120,7 +113,6 @@ impl Chains {
         for &(after, version) in &told.unread {
             self.told.push((last, version));
             if after != last {
-                self.told_by_itself.push(((last, version), (after, version)));
                 self.also.entry(after).or_default().push(version);
             }
         }

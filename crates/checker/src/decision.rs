@@ -166,6 +166,13 @@ pub enum Open {
         /// Reads with several possible writers, and told values with several meanings.
         reads: u64,
     },
+    /// The choices that are open would take more memory than a search may use.
+    Memory {
+        /// Pairs of writes whose order is open.
+        pairs: u64,
+        /// Reads with several possible writers that were found before it was too much.
+        reads: u64,
+    },
     /// On the key of this operation, so many operations could not be ordered within so many steps.
     Budget(u32, u64, u64),
 }

@@ -171,8 +171,6 @@ pub struct Dependencies {
     pub told_only: FxHashSet<Succession>,
     /// Whether a told version has several possible writers, so that what was told could not be used whole.
     pub told_ambiguously: bool,
-    /// Told successions that only the later transaction itself read, with those that others read in their place.
-    pub told_by_itself: Vec<(Succession, Succession)>,
     /// Reads of lists that do not go together with others of the same key.
     pub list_faults: Vec<Fault>,
     /// The next counted transaction of the session, or [`NONE`].
@@ -230,7 +228,6 @@ pub fn collect(
         told: chains.told,
         told_only: chains.told_only,
         told_ambiguously: chains.told_ambiguously,
-        told_by_itself: chains.told_by_itself,
         list_faults: chains.list_faults,
         session_next,
         counts,

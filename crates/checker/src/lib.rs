@@ -20,6 +20,7 @@ pub mod linear_evidence;
 pub mod linear_problem;
 pub mod linear_search;
 mod linearizable;
+mod list_overwrites;
 mod lists;
 pub mod outcome;
 pub mod parallel;

@@ -38,6 +38,8 @@ pub struct ListKey<'a> {
     begins: Vec<bool>,
     /// What the list holds before the first transaction.
     initial: &'a [Value],
+    /// Whether a transaction of unknown outcome appended something.
+    in_doubt: bool,
 }
 
 impl<'a> ListKey<'a> {
@@ -63,6 +65,9 @@ impl<'a> ListKey<'a> {
             next: vec![NONE; accesses.len()],
             begins: vec![false; accesses.len()],
             initial: history.list(history.initial_value(key)),
+            in_doubt: accesses.iter().any(|access| {
+                access.wrote != Value::MISSING && history.txns.status[access.txn as usize] == Status::Unknown
+            }),
         }
     }
 
@@ -148,7 +153,9 @@ impl<'a> ListKey<'a> {
                         found.faults.push(self.fault(ReadFault::NotMyOwnWrite, at, None));
                         continue;
                     }
-                    _ => base = Some(outside),
+                    // It looks at its own version again, which shows nothing new of others.
+                    Some(_) => continue,
+                    None => base = Some(outside),
                 }
             }
             match self.look(at, outside, &run, verified, found) {
@@ -230,7 +237,6 @@ impl<'a> ListKey<'a> {
                 None => {}
             }
             inside = (self.next[who.at] != NONE).then_some(who.at);
-            self.note_unknown(read, who.at, found);
             at += 1;
         }
         if let Some(before) = inside {
@@ -238,7 +244,9 @@ impl<'a> ListKey<'a> {
         }
         if list.len() > verified.len() {
             *verified = list;
-        } else {
+        }
+        // Every reader tells for itself who took effect: the one who verified a beginning may not count.
+        if self.in_doubt {
             list.iter().for_each(|element| self.note_unknown(read, self.appended[element].at, found));
         }
         Ok(match list.last() {
@@ -278,8 +286,6 @@ pub struct Told {
     pub unread: Vec<(u32, u32)>,
     /// Lists that do not go together with the longest.
     pub faults: Vec<Fault>,
-    /// Versions all of whose elements others appended too.
-    pub silent: Vec<u32>,
 }
 
 struct Seen<'a> {
@@ -326,8 +332,6 @@ pub fn told(history: &History, attribution: &Attribution, roles: &[Role], key: u
         versions
     };
     let mut told = Told::default();
-    let distinct: FxHashSet<u32> = appenders.values().copied().flatten().collect();
-    told.silent.extend(version_of.iter().filter(|(txn, _)| !distinct.contains(txn)).map(|(_, &version)| version));
     // A list that shows its reader's own elements before the end is wrong, and no measure for others.
     let odd = |seen: &Seen<'_>| seen.list.iter().any(|element| appenders.get(element) == Some(&Some(seen.reader)));
     let longest = reads.iter().filter(|seen| !odd(seen)).max_by_key(|seen| seen.list.len());

@@ -3,7 +3,7 @@
 //! Nothing of the attribution or of the graphs is used here, so that a wrong step there cannot hide.
 
 use isolde_history::{NO_KEY, Op, Status, Value};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::acyclic::{Explanation, Rule};
 use crate::analysis::Analysis;
@@ -42,6 +42,7 @@ impl Analysis {
     /// Checks that `explanation` keeps the rule's order, and that every operation gives the answer that was recorded.
     pub fn replays(&self, rule: Rule, real_time: bool, explanation: &Explanation) -> bool {
         let Explanation { commits, snapshots, effects } = explanation;
+        let effects: FxHashSet<u32> = effects.iter().copied().collect();
         let mut place = vec![None; self.history.len()];
         for (at, &txn) in commits.iter().enumerate() {
             if place[txn as usize].replace(at as u32).is_some() {
@@ -67,16 +68,101 @@ impl Analysis {
             && self.keeps_told(explanation)
     }
 
+    /// What the orders of weak levels have in common: sessions are kept, and whatever was read, every element of a list
+    /// included, was there from the start or was written by one that took effect and comes before.
+    pub fn accounts_for(&self, explanation: &Explanation) -> bool {
+        let history = &self.history;
+        let effects: FxHashSet<u32> = explanation.effects.iter().copied().collect();
+        let mut place = vec![None; history.len()];
+        for (at, &txn) in explanation.commits.iter().enumerate() {
+            if place[txn as usize].replace(at as u32).is_some() {
+                return false;
+            }
+        }
+        if (0..history.len()).any(|row| place[row].is_none() && self.roles[row] != Role::Absent) {
+            return false;
+        }
+        // By key and value: the first place at which somebody wrote it.
+        let mut written: FxHashMap<(u32, Value), u32> = FxHashMap::default();
+        for (at, &txn) in explanation.commits.iter().enumerate() {
+            if self.roles[txn as usize] != Role::Effective && !effects.contains(&txn) {
+                continue;
+            }
+            for row in history.ops_of(txn) {
+                let (Op::Write(key, value) | Op::Append(key, value)) = history.op(row) else {
+                    if let Op::Cas(key, cas) = history.op(row)
+                        && cas.applied
+                    {
+                        written.entry((key, cas.new)).or_insert(at as u32);
+                    }
+                    continue;
+                };
+                written.entry((key, value)).or_insert(at as u32);
+            }
+        }
+        let mut initial = vec![Value::NULL; history.keys.len()];
+        for &(name, value) in &history.header.initial {
+            if let Some(key) = history.keys.find(name) {
+                initial[key as usize] = value;
+            }
+        }
+        let precede = |first: u32, second: u32| place[first as usize] < place[second as usize];
+        self.keeps_sessions(&place, &precede)
+            && explanation
+                .commits
+                .iter()
+                .enumerate()
+                .all(|(at, &txn)| self.sees_what_was_there(txn, at as u32, &initial, &written))
+    }
+
+    /// Whether all that a transaction read was its own, there from the start, or written before its place.
+    fn sees_what_was_there(
+        &self,
+        txn: u32,
+        at: u32,
+        initial: &[Value],
+        written: &FxHashMap<(u32, Value), u32>,
+    ) -> bool {
+        let history = &self.history;
+        let mut own: Vec<(u32, Value)> = Vec::new();
+        history.ops_of(txn).all(|row| {
+            let there = |key: u32, value: Value| {
+                let initial = initial[key as usize];
+                own.contains(&(key, value))
+                    || value == initial
+                    || history.list(initial).contains(&value)
+                    || written.get(&(key, value)).is_some_and(|&first| first < at)
+            };
+            match history.op(row) {
+                Op::Read(key, value) if value.is_list() => history.list(value).iter().all(|&e| there(key, e)),
+                Op::Read(_, value) if value == Value::NULL && history.has_lists() => true,
+                Op::Read(key, value) => there(key, value),
+                Op::Cas(key, cas) if cas.applied => {
+                    let seen = there(key, cas.expected);
+                    own.push((key, cas.new));
+                    seen
+                }
+                Op::Cas(key, cas) => cas.current == Value::MISSING || there(key, cas.current),
+                Op::Write(key, value) | Op::Append(key, value) => {
+                    own.push((key, value));
+                    true
+                }
+                Op::Scan(_) | Op::Sql(_) => false,
+            }
+        })
+    }
+
     /// Whether the values come in the order that the `versions` lines tell; what was never there says nothing.
     pub(crate) fn keeps_told(&self, explanation: &Explanation) -> bool {
         let history = &self.history;
         if history.versions.is_empty() || history.has_lists() {
             return true;
         }
+        let effects: FxHashSet<u32> = explanation.effects.iter().copied().collect();
         let mut installed: FxHashMap<u32, Vec<Value>> =
             history.versions.iter().map(|&(key, _)| (key, vec![history.initial_value(key)])).collect();
         for &txn in &explanation.commits {
-            if self.roles[txn as usize] != Role::Effective && !explanation.effects.contains(&txn) {
+            if self.roles[txn as usize] != Role::Effective && !effects.contains(&txn) {
                 continue;
             }
             let mut own: FxHashMap<u32, Value> = FxHashMap::default();
@@ -125,6 +211,7 @@ impl Analysis {
     /// Whether every operation gets its recorded answer, if each transaction sees as many commits as `snapshot` says.
     pub(crate) fn keeps_values(&self, rule: Rule, explanation: &Explanation, snapshot: &impl Fn(usize) -> u32) -> bool {
         let history = &self.history;
+        let effects: FxHashSet<u32> = explanation.effects.iter().copied().collect();
         let mut keys: Vec<Register> = (0..history.keys.len()).map(|_| Register::default()).collect();
         let mut initial = vec![Value::NULL; history.keys.len()];
         for &(name, value) in &history.header.initial {
@@ -170,7 +257,7 @@ impl Analysis {
                     Op::Scan(_) | Op::Sql(_) => return false,
                 }
             }
-            if self.roles[txn as usize] != Role::Effective && !explanation.effects.contains(&txn) {
+            if self.roles[txn as usize] != Role::Effective && !effects.contains(&txn) {
                 continue;
             }
             let overwritten =
@@ -178,8 +265,14 @@ impl Analysis {
             if own.iter().chain(&appended).any(overwritten) {
                 return false;
             }
+            // Where everybody sees all that came before, only the last version is ever looked at.
+            let last_only = explanation.snapshots.is_empty();
             for (key, value) in own {
-                keys[key as usize].versions.push((at as u32, value));
+                let versions = &mut keys[key as usize].versions;
+                if last_only {
+                    versions.clear();
+                }
+                versions.push((at as u32, value));
             }
             for (key, element) in appended {
                 let register = &mut keys[key as usize];

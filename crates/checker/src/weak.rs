@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use isolde_history::Status;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::acyclic::{Explanation, Rule, Space};
 use crate::analysis::{Analysis, rw};
@@ -12,6 +12,7 @@ use crate::chains::Chains;
 use crate::decision::{CycleEdge, Decision, Method, Open, REPORTED_MAX, Violation};
 use crate::dependencies::{Counts, Edge, Graph, Succession};
 use crate::evidence::{Basis, Evidence, Relation, between};
+use crate::list_overwrites;
 use crate::outcome::Role;
 use crate::saturation::{ByOp, Inferred, Saturated, Saturation, Visibility};
 use crate::shortest::{CycleStep, Step};
@@ -27,31 +28,21 @@ impl Analysis {
         }
         let uncertain = self.history.txns.status.contains(&Status::Unknown);
         let roles: Vec<Role> = if uncertain { self.committed() } else { self.roles.clone() };
-        // Lists tell here what they do not tell elsewhere, and so do they without those of unknown outcome.
-        let again = (uncertain || self.history.has_lists()).then(|| {
+        let known = &self.dependencies;
+        let (told, mut violations) = if self.history.has_lists() {
+            let keys = 0..self.attribution.keys();
+            let shown = |key| list_overwrites::shown(&self.history, &self.attribution, &roles, key);
+            (keys.flat_map(shown).collect(), Vec::new())
+        } else if uncertain {
             let mut chains = Chains::find(&self.history, &self.attribution, &roles, &mut Counts::default());
             chains.add_told(&self.history, &self.attribution, &roles, &mut Counts::default());
-            chains
-        });
-        let known = &self.dependencies;
-        let (told, by_itself, mut violations) = match &again {
-            Some(chains) => {
-                (&chains.told, &chains.told_by_itself, self.misplaced(&chains.before_initial, &chains.told_twice))
-            }
-            None => (&known.told, &known.told_by_itself, self.misplaced(&known.before_initial, &known.told_twice)),
+            (chains.told, self.misplaced(&chains.before_initial, &chains.told_twice))
+        } else {
+            (known.told.clone(), self.misplaced(&known.before_initial, &known.told_twice))
         };
         if !violations.is_empty() && !all {
             return Decision::Violated(violations);
         }
-        // What only the later transaction itself read does not bind it here.
-        let replaced: FxHashMap<Succession, Succession> = by_itself.iter().copied().collect();
-        let silent: &[u32] = again.as_ref().map_or(&[], |chains| &chains.silent);
-        let silent: FxHashSet<u32> = silent.iter().copied().collect();
-        let told: Vec<Succession> = told
-            .iter()
-            .filter(|(_, after)| !silent.contains(after))
-            .map(|pair| *replaced.get(pair).unwrap_or(pair))
-            .collect();
         let edges: Vec<(u32, u32)> = between_writers(&self.attribution, &told).map(|(pair, _)| pair).collect();
         let graph = Graph::of_edges(self.history.len(), &[(Edge::Overwrite, &edges)]);
         let space = Space { graph: &graph, rule: Rule::Serializable, timeline: None };

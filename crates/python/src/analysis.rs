@@ -64,7 +64,8 @@ impl Analysis {
         }
     }
 
-    /// Whether running the transactions in this order gives every operation its answer.
+    /// Whether running the transactions in this order gives every operation its answer; for a weak level, whether
+    /// everything that was read was there.
     fn replays(
         &self,
         py: Python<'_>,
@@ -73,16 +74,22 @@ impl Analysis {
         snapshots: Vec<u32>,
         effects: Vec<u32>,
     ) -> PyResult<bool> {
+        let inner = self.inner.clone();
+        let explanation = Explanation { commits, snapshots, effects };
         let (rule, real_time) = match question_named(question)? {
             Question::Acyclic { rule, real_time } => (rule, real_time),
             Question::Prefix => (Rule::Prefix, false),
-            Question::Weak(_) | Question::Overwrites | Question::Linearizable => {
+            Question::Weak(_) => return enter(py, move |_| Ok(inner.accounts_for(&explanation))),
+            Question::Overwrites | Question::Linearizable => {
                 return Err(PyValueError::new_err(format!("{question:?} is not explained by running an order")));
             }
         };
-        let inner = self.inner.clone();
-        let explanation = Explanation { commits, snapshots, effects };
         enter(py, move |_| Ok(inner.replays(rule, real_time, &explanation)))
+    }
+
+    /// Whether every transaction that counts has its times.
+    fn timed(&self) -> bool {
+        self.inner.timed
     }
 
     /// The transactions that these read from.
@@ -113,6 +120,7 @@ impl Analysis {
             Open::SeveralKeys(txn) => ("several-keys", Some((txn, 0)), (0, 0)),
             Open::AmbiguousRead(op, count) => ("ambiguous-read", self.place(op), (count, 0)),
             Open::Choices { pairs, reads } => ("choices", None, (pairs, reads)),
+            Open::Memory { pairs, reads } => ("memory", None, (pairs, reads)),
             Open::Budget(op, operations, steps) => ("budget", self.place(op), (operations, steps)),
         }
     }

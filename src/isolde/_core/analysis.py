@@ -54,13 +54,19 @@ class Analysis:
         """How much is known."""
         return Evidence(*self._native.counts())
 
+    @property
+    def timed(self) -> bool:
+        """Whether every transaction that counts has its times."""
+        return self._native.timed()
+
     def sources(self, transactions: Sequence[int]) -> list[int]:
         """The transactions that these read from."""
         return self._native.sources(list(transactions))
 
     def replays(self, question: str, found: Explanation) -> bool:
         """Whether running the transactions in this order keeps the order that the question asks for and gives every operation
-        its answer; nothing that led to the explanation is used."""
+        its answer; for a weak level, whether sessions are kept and everything that was read was there. Nothing that led to the
+        explanation is used."""
         parts = list(found.commits), list(found.snapshots), list(found.effects)
         return enter(lambda: self._native.replays(question, *parts), self._name)
 

@@ -22,7 +22,8 @@ from isolde.cli.matrix import matrix
 from isolde.cli.progress import ProgressLine
 from isolde.cli.shown import named_transactions
 from isolde.cli.target import Target, Wanted, opened
-from isolde.databases import Adapter, Database, Feature, Offer, Table, offer_named
+from isolde.cli.windows import WindowCheck
+from isolde.databases import Adapter, Database, Feature, Kind, Offer, Table, offer_named
 from isolde.databases.servers import KINDS
 from isolde.databases.waiting import ASIDE_S, aside
 from isolde.engines.check import check as decide
@@ -44,7 +45,7 @@ from isolde.engines.record import (
 from isolde.errors import IsoldeError, OutsideError, UsageError
 from isolde.findings import Report, Verdict
 from isolde.formats import decode, merged, read
-from isolde.levels import Level, level_named
+from isolde.levels import Level, implies, level_named
 from isolde.report import document, render_report
 from isolde.report.run import RunFacts, render_run, run_document
 from isolde.visible import dumped
@@ -55,6 +56,9 @@ _RUNS = "isolde-runs"
 _TRANSACTIONS = 2_000
 _TRANSACTIONS_MAX = 1_000_000
 _FIRST_ROUND = 500
+# With windows that stand on their own: how many transactions each has, and up to how many keys all of them are read in between.
+_WINDOW = 2_000
+_WINDOW_KEYS_MAX = 500
 _PATIENCE_S = 3.0
 _PATIENCE_WITH_FAULTS_S = 60.0
 # Steps of a search, where the order of writes is open: a run is not to wait for minutes. 'isolde check' takes more of them.
@@ -88,7 +92,9 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
 @click.option("--transactions", type=click.IntRange(1), help=f"How many. [default: {_TRANSACTIONS}]")
 @click.option("--time", "seconds", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For how long.")
 @click.option(
-    "--until-violation", is_flag=True, help="Check while running, in growing rounds, and stop at a violation."
+    "--until-violation",
+    is_flag=True,
+    help="Check while running, in windows or growing rounds, and stop at a violation.",
 )
 @click.option("--matrix", "as_matrix", is_flag=True, help="Every level and every anomaly of this database, as a table.")
 @click.option("--keys", type=click.IntRange(1), default=50, show_default=True)
@@ -317,15 +323,23 @@ def _run(
     private = _PrivateTable(target, table, keep=keep or target.server is not None)
     try:
         private.create()
-        outcome, checked, events = _record(job, asked, until_violation, target, faults)
+        windows = None
+        if until_violation and not faults and _stands_alone(row, keys, asked):
+            windows = WindowCheck(directory, sessions, asked, _BUDGET)
+        outcome, checked, events = _record(job, asked, until_violation, target, faults, windows)
+        last = windows.keep_last() if windows is not None else None
         history = finish(directory)
         if outcome.interrupted:
             say(f"interrupted; what was recorded is in {history}")
             return Exit.INTERRUPTED
         lost = _what_was_lost(job, history, outcome) if faults else ()
         begun = time.monotonic()
-        columns = read(str(history))
-        report = _tested(decide(columns, asked, budget=_BUDGET, surveyed=True))
+        judged = last or history
+        columns = read(str(judged))
+        report = decide(columns, asked, budget=_BUDGET, surveyed=True)
+        if windows is not None:
+            report = windows.with_earlier(report)
+        report = _tested(report)
         facts = RunFacts(
             database=database.version(),
             offer=offer,
@@ -334,6 +348,7 @@ def _run(
             outcome=outcome,
             check_seconds=checked + time.monotonic() - begun,
             history=history,
+            windows=windows.facts(last) if windows is not None else None,
             levels=tuple(asked),
             table=table.name if keep else None,
             faults=events,
@@ -344,7 +359,7 @@ def _run(
             click.echo(dumped(run_document(facts) | document(report)))
         else:
             click.echo(render_run(facts))
-            click.echo(render_report(str(history), report, named_transactions(columns, report), paint))
+            click.echo(render_report(str(judged), report, named_transactions(columns, report), paint))
         if outcome.failure is not None:
             raise OutsideError(f"the run ended early: {outcome.failure}{private.done()}")
     finally:
@@ -402,7 +417,12 @@ class _PrivateTable:
 
 
 def _record(
-    job: Job, asked: list[Level], until_violation: bool, target: Target, faults: tuple[Fault, ...]
+    job: Job,
+    asked: list[Level],
+    until_violation: bool,
+    target: Target,
+    faults: tuple[Fault, ...],
+    windows: WindowCheck | None,
 ) -> tuple[Outcome, float, tuple[Event, ...]]:
     """Runs the job; also how many seconds were spent on checking meanwhile, and the faults that were brought."""
     line = ProgressLine()
@@ -411,13 +431,19 @@ def _record(
     def violated(at: Round) -> bool:
         nonlocal spent
         begun = time.monotonic()
-        columns = Columns.from_jsonl(merged(job.directory, at.sizes), str(job.directory))
-        report = decide(columns, asked, budget=_BUDGET)
+        if windows is not None:
+            found = windows.violated(at)
+        else:
+            columns = Columns.from_jsonl(merged(job.directory, at.sizes), str(job.directory))
+            report = decide(columns, asked, budget=_BUDGET)
+            found = any(finding.verdict is Verdict.VIOLATED for finding in report.findings)
         spent += time.monotonic() - begun
         line.checked = at.planned
-        return any(finding.verdict is Verdict.VIOLATED for finding in report.findings)
+        return found
 
-    watcher = Watcher(line.show, _FIRST_ROUND if until_violation else None, quiet=violated)
+    in_windows = windows is not None
+    first = (_WINDOW if in_windows else _FIRST_ROUND) if until_violation else None
+    watcher = Watcher(line.show, first, growing=not in_windows, looking=in_windows, quiet=violated)
     nodes = target.server.nodes if target.server is not None else ()
     nemesis = Nemesis(nodes, target.wires, faults, job.seed) if faults else None
     try:
@@ -431,6 +457,15 @@ def _record(
     if nemesis.failure is not None:
         outcome.failure = nemesis.failure
     return outcome, spent, tuple(nemesis.events)
+
+
+def _stands_alone(workload: Workload, keys: int, asked: list[Level]) -> bool:
+    """Whether a window can be checked by itself: registers, few enough to be read whole, and levels that keep to a prefix."""
+    return (
+        workload.kind is Kind.REGISTERS
+        and keys <= _WINDOW_KEYS_MAX
+        and all(level is Level.PREFIX or implies(level, Level.PREFIX) for level in asked)
+    )
 
 
 def _what_was_lost(job: Job, history: Path, outcome: Outcome) -> tuple[Lost, ...] | None:

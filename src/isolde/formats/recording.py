@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,14 +57,26 @@ def finished(path: str) -> str | None:
     return str(history) if history.is_file() else None
 
 
-def merged(directory: Path, sizes: Mapping[str, int] | None = None) -> bytes:
-    """The run as JSON Lines, transactions by their start; of each session's file no more than ``sizes`` says."""
-    if sizes is None and (history := finished(str(directory))):
+def merged(
+    directory: Path,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    since: Mapping[str, int] | None = None,
+    initial: Sequence[tuple[int, object]] | None = None,
+) -> bytes:
+    """The run as JSON Lines, transactions by their start; of each session's file no more than ``sizes`` says.
+
+    For a part of it: of each file what comes after ``since``, and the values that it begins with.
+    """
+    if sizes is None and not since and (history := finished(str(directory))):
         try:
             return Path(history).read_bytes()
         except OSError as error:
             raise InputError(f"{history}: {error.strerror}") from None
-    return _text(_header(directory), _lines(directory, sizes))
+    header = _header(directory)
+    if initial is not None:
+        header = json.dumps(json.loads(header) | {"initial": [list(pair) for pair in initial]}).encode()
+    return _text(header, _lines(directory, sizes, since))
 
 
 def read_sessions(directory: Path) -> Columns:
@@ -101,22 +113,30 @@ def _header(directory: Path) -> bytes:
     return text
 
 
-def _lines(directory: Path, sizes: Mapping[str, int] | None) -> list[_Line]:
+def _lines(directory: Path, sizes: Mapping[str, int] | None, since: Mapping[str, int] | None = None) -> list[_Line]:
     try:
         paths = sorted((directory / SESSIONS).iterdir())
-        lines = [line for path in paths for line in _session(path, sizes)]
+        lines = [line for path in paths for line in _session(path, sizes, since)]
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}") from None
     lines.sort(key=lambda line: line.start)
     return lines
 
 
-def _session(path: Path, sizes: Mapping[str, int] | None) -> Iterator[_Line]:
+def session_lines(
+    path: Path, sizes: Mapping[str, int] | None, *, since: Mapping[str, int] | None = None
+) -> list[bytes]:
+    """The transactions of one session, a line each; a last one that breaks off is completed."""
+    return [line.text for line in _session(path, sizes, since)]
+
+
+def _session(path: Path, sizes: Mapping[str, int] | None, since: Mapping[str, int] | None) -> Iterator[_Line]:
     if not path.is_file():
         raise InputError(f"{path}: no regular file; expected the lines of a session")
-    content = path.read_bytes()
-    if sizes is not None:
-        content = content[: sizes.get(path.name, 0)]
+    first = since.get(path.name, 0) if since else 0
+    with path.open("rb") as file:
+        file.seek(first)
+        content = file.read(-1 if sizes is None else max(0, sizes.get(path.name, 0) - first))
     *whole, rest = content.split(b"\n")
     texts = [(number, text) for number, text in enumerate(whole, 1) if text.strip()]
     texts += [(len(whole) + 1, text) for text in completed(rest)]

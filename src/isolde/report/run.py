@@ -17,6 +17,15 @@ _LOST_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
+class WindowFacts:
+    """A run that was checked in windows that stand on their own: how many, how many stayed undecided, where the last one is."""
+
+    count: int
+    undecided: int
+    last: Path
+
+
+@dataclass(frozen=True, slots=True)
 class RunFacts:
     """A run that is over; ``table`` is the one that was left in the database.
 
@@ -34,12 +43,13 @@ class RunFacts:
     table: str | None = None
     faults: tuple[Event, ...] = ()
     lost: tuple[Lost, ...] | None = ()
+    windows: WindowFacts | None = None
 
     @property
     def again(self) -> str:
         """The command that checks the history again."""
         levels = " ".join(f"--level {row(level).short or level.value}" for level in self.levels)
-        return f"isolde check {levels} {self.history}"
+        return f"isolde check {levels} {self.windows.last if self.windows else self.history}"
 
 
 def render_run(facts: RunFacts) -> str:
@@ -55,7 +65,7 @@ def render_run(facts: RunFacts) -> str:
         f"  ran        {facts.outcome.seconds:.1f} s, {_rate(ended, facts.outcome.seconds):,.0f} transactions a second:"
         f" {tally.committed:,} committed, {tally.aborted:,} aborted ({_share(tally.aborted, ended):.1%}),"
         f" {tally.unknown:,} unknown",
-        f"  checked    in {facts.check_seconds:.2f} s, at every level",
+        f"  checked    in {facts.check_seconds:.2f} s, at every level" + _in_windows(facts.windows),
         f"  again      {facts.again}",
     ]
     if tally.reconnected:
@@ -101,9 +111,27 @@ def run_document(facts: RunFacts) -> dict[str, Any]:
                 for lost in facts.lost
             ],
             "history": str(facts.history),
+            "windows": None
+            if facts.windows is None
+            else {
+                "count": facts.windows.count,
+                "undecided": facts.windows.undecided,
+                "last": str(facts.windows.last),
+            },
             "check": facts.again,
         }
     }
+
+
+def _in_windows(windows: WindowFacts | None) -> str:
+    """How it was checked, if not whole; what follows is about the last window."""
+    if windows is None:
+        return ""
+    undecided = f", {windows.undecided:,} of them undecided" if windows.undecided else ""
+    return (
+        f"; in {windows.count:,} windows, each by itself from a point at which all sessions read all keys{undecided};"
+        " below is the last one"
+    )
 
 
 def _durable(lost: tuple[Lost, ...] | None) -> str:

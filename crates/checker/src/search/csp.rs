@@ -78,6 +78,19 @@ impl Csp {
         self.choices.len() as u32 - 1
     }
 
+    /// About how many edges [`Csp::of`] gives for all open pairs, without making them.
+    pub fn size(polygraph: &Polygraph<'_>, selectors: &Selectors, orders: &[Orders]) -> u64 {
+        let readers = |chain: u32| polygraph.readers.of(polygraph.chains[chain as usize].last).len() as u64 + 1;
+        let pairs: u64 = orders.iter().flat_map(Orders::open).map(|(a, b)| readers(a) + readers(b)).sum();
+        let group_of = |chain: u32| polygraph.groups.partition_point(|group| group.chains.end <= chain);
+        let behind = |version: u32| match polygraph.ends[version as usize] {
+            NONE => 2,
+            end => orders[group_of(end)].chains().len() as u64 + 1,
+        };
+        let seen = selectors.all.iter().flat_map(|selector| &selector.candidates);
+        pairs + seen.map(|&version| behind(version)).sum::<u64>()
+    }
+
     /// The choices between these pairs of chains, and all other choices there are.
     pub fn of(
         polygraph: &Polygraph<'_>,

@@ -1,11 +1,13 @@
 //! Search: where the order of writes is open, is there one that explains the history?
 //!
-//! Five steps, each cheaper than the next and each skipped when the one before was enough: [`greedy`] tries the plausible
-//! order; [`prune`] rules out choices that would close a cycle; what is left falls apart into strongly connected
+//! Six steps, each cheaper than the next and each skipped when the one before was enough: [`by_clock`] tries what the
+//! clock suggests, [`greedy`] the plausible order; [`prune`] rules out choices that would close a cycle; what is left falls apart into strongly connected
 //! components; [`sat`] solves each with [`acyclicity`] inside; and [`explain`] lays open why there is no solution.
 //! The levels share all of it but the graph that a [`Space`](crate::acyclic::Space) makes of an edge.
 
 mod acyclicity;
+mod allowance;
+mod by_clock;
 mod cases;
 mod csp;
 mod drawing;
@@ -14,6 +16,7 @@ mod greedy;
 mod meant;
 mod net;
 mod orders;
+mod overwritten;
 mod paths;
 mod polygraph;
 mod prune;
@@ -25,10 +28,12 @@ mod selection_cases;
 
 use rustc_hash::FxHashMap;
 
+use self::allowance::Allowance;
 use self::csp::{Choice, Csp, Guarded};
 use self::explain::Explainer;
 use self::greedy::{Guess, guess};
 use self::net::{Net, topological};
+use self::overwritten::take_off_overwritten;
 use self::polygraph::Polygraph;
 use self::prune::{Pruned, prune};
 use self::sat::{Question, Solved, solve};
@@ -42,14 +47,22 @@ use crate::dependencies::Graph;
 use crate::outcome::Role;
 use crate::realtime::timeline;
 
-/// More edges than this are not handed to the solver.
-const EDGES_MAX: usize = 60_000_000;
+/// What an edge that hangs on choices takes, in the problem and again in the solver.
+const EDGE_BYTES: u64 = 160;
 
 impl Analysis {
     /// Decides by search. `graph` is what is known for certain at this level.
     pub(crate) fn search(&self, graph: &Graph, rule: Rule, real_time: bool) -> Decision {
+        if let Some(explanation) = self.by_clock(rule, real_time) {
+            return Decision::Satisfied(Some(explanation));
+        }
         let demands = Demands { timed: real_time, repeatable: true, reads: true };
-        let selectors = Selectors::of(self, &self.roles, demands);
+        let mut allowance = Allowance::of(self.options.budget);
+        let mut selectors = Selectors::of(self, &self.roles, demands, &mut allowance);
+        let reads = selectors.all.len() as u64;
+        if selectors.too_many {
+            return Decision::Undecided(allowance.gave_up(self.dependencies.counts.open_pairs, reads));
+        }
         if let Some(selector) = selectors.unexplained(&self.roles) {
             return match selectors.left_out {
                 Some(txn) => Decision::Undecided(Open::NoTimes(txn)),
@@ -63,6 +76,8 @@ impl Analysis {
         });
         let space = Space { graph, rule, timeline: times.as_ref() };
         let polygraph = Polygraph::new(self, space, &selectors);
+        let all_candidates: Vec<Vec<u32>> = selectors.all.iter().map(|s| s.candidates.clone()).collect();
+        take_off_overwritten(&polygraph, &mut selectors);
         let first = guess(&polygraph, &selectors, None);
         let told = |explanation: &Explanation| selectors.entries.is_empty() || self.keeps_told(explanation);
         if first.complete {
@@ -82,9 +97,25 @@ impl Analysis {
                 return Decision::Satisfied(Some(explanation));
             }
         }
-        let pruned = prune(&polygraph);
-        let explainer = Explainer { polygraph: &polygraph, selectors: &selectors, pruned: &pruned };
+        let pairs: u64 = polygraph.groups.iter().map(|group| pairs_of(group.chains.len() as u64)).sum();
+        if !allowance.hold(pairs) {
+            return Decision::Undecided(allowance.gave_up(pairs, reads));
+        }
+        let Some(pruned) = prune(&polygraph, &mut allowance) else {
+            return Decision::Undecided(allowance.gave_up(pairs, reads));
+        };
+        let explaining = |core: &[Choice]| {
+            let mut selectors = selectors.clone();
+            // Whoever reads the cases wants to see why the others cannot be, too.
+            for choice in core {
+                if let Choice::Source(place) = choice {
+                    selectors.all[*place as usize].candidates = all_candidates[*place as usize].clone();
+                }
+            }
+            selectors
+        };
         let Some(order) = &pruned.order else {
+            let explainer = Explainer { polygraph: &polygraph, selectors: &selectors, pruned: &pruned };
             return Decision::Violated(vec![explainer.contradiction()]);
         };
         // What pruning found may be enough to guess right.
@@ -95,13 +126,14 @@ impl Analysis {
                 return Decision::Satisfied(Some(explanation));
             }
         }
-        let pairs = pruned.orders.iter().flat_map(|orders| orders.open());
-        let csp = Csp::of(&polygraph, &selectors, &pruned.orders, pairs);
-        let open = Open::Choices { pairs: pruned.open, reads: selectors.all.len() as u64 };
-        if csp.edges.len() > EDGES_MAX {
-            return Decision::Undecided(open);
+        let open = Open::Choices { pairs: pruned.open, reads };
+        let edges = Csp::size(&polygraph, &selectors, &pruned.orders);
+        if !allowance.look(edges) || !allowance.hold(edges * EDGE_BYTES) {
+            return Decision::Undecided(allowance.gave_up(pruned.open, reads));
         }
-        let picks = match self.solve(&polygraph, &pruned, order, &csp, &selectors, &guess) {
+        let csp =
+            Csp::of(&polygraph, &selectors, &pruned.orders, pruned.orders.iter().flat_map(|orders| orders.open()));
+        let picks = match self.solve(&polygraph, &pruned, order, &csp, &selectors, &guess, allowance.steps()) {
             Solved::Picks(picks) => picks,
             Solved::OutOfBudget => return Decision::Undecided(open),
             Solved::None(_) if selectors.left_out.is_some() => {
@@ -109,6 +141,8 @@ impl Analysis {
             }
             Solved::None(core) => {
                 let core: Vec<Choice> = core.iter().map(|&choice| csp.choices[choice as usize]).collect();
+                let selectors = explaining(&core);
+                let explainer = Explainer { polygraph: &polygraph, selectors: &selectors, pruned: &pruned };
                 return Decision::Violated(vec![explainer.unsolvable(&core)]);
             }
         };
@@ -136,6 +170,7 @@ impl Analysis {
     }
 
     /// Solves what is left, a component at a time, the smallest first.
+    #[allow(clippy::too_many_arguments)]
     fn solve(
         &self,
         polygraph: &Polygraph<'_>,
@@ -144,8 +179,8 @@ impl Analysis {
         csp: &Csp,
         selectors: &Selectors,
         guess: &Guess,
+        budget: &mut u64,
     ) -> Solved {
-        let mut budget = self.options.budget;
         let plausible = |choice: Choice| plausible(polygraph, selectors, guess, choice);
         let nodes = polygraph.known.len();
         let union = |node: u32, visit: &mut dyn FnMut(u32)| {
@@ -155,7 +190,7 @@ impl Analysis {
             let known =
                 || Net::build(nodes, |visit| (0..nodes as u32).for_each(|node| union(node, &mut |to| visit(node, to))));
             let by_choice = |choice: u32| plausible(csp.choices[choice as usize]);
-            return solve(&Question { csp, known: &known, order, plausible: &by_choice }, &mut budget);
+            return solve(&Question { csp, known: &known, order, plausible: &by_choice }, budget);
         }
         let possible = Net::build(nodes, |visit| csp.edges.iter().for_each(|g| visit(g.edge.0, g.edge.1)));
         let found = components(nodes, &vec![true; nodes], |node, visit| {
@@ -209,7 +244,7 @@ impl Analysis {
             };
             let order: Vec<u32> = (0..members.len() as u32).collect();
             let by_choice = |choice: u32| plausible(part.choices[choice as usize]);
-            match solve(&Question { csp: &part, known: &known, order: &order, plausible: &by_choice }, &mut budget) {
+            match solve(&Question { csp: &part, known: &known, order: &order, plausible: &by_choice }, budget) {
                 Solved::Picks(found) => {
                     found.iter().zip(&choices).for_each(|(&pick, &choice)| picks[choice as usize] = pick);
                 }
@@ -221,6 +256,11 @@ impl Analysis {
         }
         Solved::Picks(picks)
     }
+}
+
+/// How many pairs so many have.
+fn pairs_of(count: u64) -> u64 {
+    count * count.saturating_sub(1) / 2
 }
 
 /// The alternative that the plausible order speaks for.

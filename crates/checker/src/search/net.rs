@@ -34,6 +34,11 @@ impl Net {
         self.first.len() - 1
     }
 
+    /// How many edges there are.
+    pub fn edges(&self) -> usize {
+        self.to.len()
+    }
+
     /// The successors of a node.
     #[inline]
     pub fn out(&self, node: u32) -> &[u32] {

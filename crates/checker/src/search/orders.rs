@@ -24,6 +24,11 @@ impl Orders {
         orders
     }
 
+    /// How many pairs there are.
+    pub fn pairs(&self) -> u64 {
+        self.cells.len() as u64
+    }
+
     /// The chains.
     pub fn chains(&self) -> std::ops::Range<u32> {
         self.first..self.first + self.count as u32

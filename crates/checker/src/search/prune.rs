@@ -4,6 +4,7 @@
 //! would close a cycle the other one is known, and its edges join the graph of the next round, until a round finds
 //! nothing (or, where rounds are costly, next to nothing: what is left is then up to the solver).
 
+use super::allowance::Allowance;
 use super::net::{Net, topological};
 use super::orders::{Orders, ROUND_MAX};
 use super::polygraph::Polygraph;
@@ -25,23 +26,28 @@ pub struct Pruned {
     pub open: u64,
 }
 
-/// Prunes until nothing changes. Nothing is concluded about chains that may not be there.
-pub fn prune(polygraph: &Polygraph<'_>) -> Pruned {
+/// Prunes until nothing changes. Nothing is concluded about chains that may not be there. `None` if it cannot be
+/// afforded.
+pub fn prune(polygraph: &Polygraph<'_>, allowance: &mut Allowance) -> Option<Pruned> {
     let mut orders: Vec<Orders> = polygraph.groups.iter().map(Orders::new).collect();
     let mut rank: Vec<u64> = vec![0; polygraph.known.len()];
     let mut cover = None;
     let mut round = 0;
     let mut last_round = false;
     loop {
+        // Every round looks at all pairs, and at who reaches whom.
+        if !allowance.look(orders.iter().map(Orders::pairs).sum()) {
+            return None;
+        }
         let derived = derived_edges(polygraph, &orders, &rank);
         let Some(order) = topological(&polygraph.known, &derived) else {
-            return Pruned { open: open_pairs(&orders), orders, derived, order: None };
+            return Some(Pruned { open: open_pairs(&orders), orders, derived, order: None });
         };
         for (at, &node) in order.iter().enumerate() {
             rank[node as usize] = at as u64 + 1;
         }
         if round == ROUND_MAX || last_round {
-            return Pruned { open: open_pairs(&orders), orders, derived, order: Some(order) };
+            return Some(Pruned { open: open_pairs(&orders), orders, derived, order: Some(order) });
         }
         round += 1;
         let threads = polygraph.analysis.options.threads;
@@ -49,11 +55,14 @@ pub fn prune(polygraph: &Polygraph<'_>) -> Pruned {
             let cover = cover.get_or_insert_with(|| polygraph.cover(&order));
             let asked = ends_of_open(polygraph, &orders);
             let plan = Plan::new(&polygraph.known, &derived, cover, &order, &asked, threads);
+            if !allowance.look(plan.work()) {
+                return None;
+            }
             let passes = plan.windows().map(|window| pass(polygraph, &mut orders, &window, round, threads));
             (passes.sum::<u64>(), plan.is_costly())
         };
         if found == 0 {
-            return Pruned { open: open_pairs(&orders), orders, derived, order: Some(order) };
+            return Some(Pruned { open: open_pairs(&orders), orders, derived, order: Some(order) });
         }
         last_round = costly && found < open_pairs(&orders) / WORTH_A_ROUND;
     }

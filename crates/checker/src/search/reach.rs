@@ -10,6 +10,8 @@ use crate::parallel;
 
 /// Bytes of labels that are held at a time.
 const WINDOW_BYTES: usize = 256 << 20;
+/// How many words of labels are joined in the time of looking at one node.
+const WORDS_AT_ONCE: u64 = 16;
 /// Below this many nodes one thread does it.
 const WORTH_A_THREAD: usize = 5_000;
 
@@ -113,6 +115,15 @@ impl<'a> Plan<'a> {
     /// The rank of a node: it can only reach nodes of smaller rank.
     pub fn rank(&self, node: u32) -> u32 {
         self.rank[node as usize]
+    }
+
+    /// How much is looked at to make all labels: a word of each column for each edge.
+    pub fn work(&self) -> u64 {
+        let words = match self.kind {
+            Kind::Chains => self.columns.div_ceil(2),
+            Kind::Nodes => self.columns.div_ceil(64),
+        };
+        (self.known.edges() + self.more.edges() + self.order.len()) as u64 * words as u64 / WORDS_AT_ONCE
     }
 
     /// Whether there is more than one window.

@@ -10,11 +10,10 @@ use batsat::{Callbacks, Lit, Solver, SolverInterface, SolverOpts, Var, lbool};
 use rustc_hash::FxHashMap;
 
 use super::acyclicity::{Acyclicity, Visits};
+use super::allowance::VISITS_A_STEP;
 use super::csp::{Alternative, Choice, Csp};
 use super::net::Net;
 
-/// How many nodes the theory may look at for one step of the budget.
-const VISITS_A_STEP: u64 = 100;
 /// What a clause that the solver had to look at counts for.
 const CONFLICT_VISITS: u64 = 200;
 

@@ -8,11 +8,15 @@
 use isolde_history::{NO_KEY, Op, Status, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::allowance::Allowance;
 use super::meant::Entry;
 use crate::analysis::Analysis;
 use crate::attribution::{Attribution, Fault, INITIAL, NONE, ReadFault};
 use crate::decision::Violation;
 use crate::outcome::Role;
+
+/// What a candidate takes.
+const CANDIDATE_BYTES: u64 = 4;
 
 /// A read and the versions that it may have seen.
 #[derive(Clone, Debug)]
@@ -47,7 +51,7 @@ pub struct Demands {
 }
 
 /// All of them, by reader.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Selectors {
     /// The reads.
     pub all: Vec<Selector>,
@@ -57,15 +61,18 @@ pub struct Selectors {
     pub left_out: Option<u32>,
     /// The entries of the `versions` lines that leave something open, line by line.
     pub entries: Vec<Entry>,
+    /// Whether there are more candidates than may be held; the reads are then not complete.
+    pub too_many: bool,
 }
 
 impl Selectors {
-    /// Finds the choices.
-    pub fn of(analysis: &Analysis, roles: &[Role], demands: Demands) -> Selectors {
+    /// Finds the choices, as many as may be held.
+    pub fn of(analysis: &Analysis, roles: &[Role], demands: Demands, allowance: &mut Allowance) -> Selectors {
         let mut finder = Finder {
             analysis,
             roles,
             demands,
+            allowance,
             faulty: faulty(analysis, demands),
             seen: FxHashSet::default(),
             queue: Vec::new(),
@@ -116,11 +123,12 @@ struct Finder<'a> {
     analysis: &'a Analysis,
     roles: &'a [Role],
     demands: Demands,
+    allowance: &'a mut Allowance,
     faulty: FxHashSet<u32>,
     seen: FxHashSet<u32>,
     queue: Vec<u32>,
     /// By key: the versions that may be there, with their values.
-    by_key: FxHashMap<u32, Vec<(Value, u32)>>,
+    by_key: FxHashMap<u32, Versions>,
     found: Selectors,
 }
 
@@ -143,9 +151,8 @@ impl Finder<'_> {
         for &(key, _) in lines {
             by_value.entry(key).or_insert_with(|| {
                 let mut versions: FxHashMap<Value, Vec<u32>> = FxHashMap::default();
-                self.versions(key)
-                    .iter()
-                    .for_each(|&(value, version)| versions.entry(value).or_default().push(version));
+                let all = &self.versions(key).all;
+                all.iter().for_each(|&(value, version)| versions.entry(value).or_default().push(version));
                 versions
             });
         }
@@ -159,6 +166,9 @@ impl Finder<'_> {
         }
         while let Some(reader) = self.queue.pop() {
             self.read(reader, &open);
+            if self.found.too_many {
+                return;
+            }
         }
         for (line, entries) in possible.into_iter().enumerate() {
             self.entries(line as u32, entries);
@@ -174,7 +184,14 @@ impl Finder<'_> {
             let (op, key) = (row as u32, analysis.history.ops.key[row]);
             let definite = attribution.read_of[attribution.place(key, op) as usize];
             let mut candidates = if open.contains(&op) {
-                fitting(analysis, row, self.versions(key))
+                let fitting = fitting(analysis, row, self.versions(key));
+                // They are held once as they are, and once without those that cannot have been seen.
+                let count = fitting.len() as u64;
+                self.found.too_many = !self.allowance.look(count) || !self.allowance.hold(2 * CANDIDATE_BYTES * count);
+                if self.found.too_many {
+                    return;
+                }
+                fitting
             } else if maybe && self.demands.reads && definite != NONE {
                 vec![definite]
             } else {
@@ -235,8 +252,22 @@ impl Finder<'_> {
         }
     }
 
-    fn versions(&mut self, key: u32) -> &[(Value, u32)] {
-        self.by_key.entry(key).or_insert_with(|| versions(self.analysis, key))
+    fn versions(&mut self, key: u32) -> &Versions {
+        self.by_key.entry(key).or_insert_with(|| Versions::new(versions(self.analysis, key)))
+    }
+}
+
+/// The versions of a key that may be there, with their values.
+struct Versions {
+    all: Vec<(Value, u32)>,
+    by_value: FxHashMap<Value, Vec<u32>>,
+}
+
+impl Versions {
+    fn new(all: Vec<(Value, u32)>) -> Versions {
+        let mut by_value: FxHashMap<Value, Vec<u32>> = FxHashMap::default();
+        all.iter().for_each(|&(value, version)| by_value.entry(value).or_default().push(version));
+        Versions { all, by_value }
     }
 }
 
@@ -257,9 +288,10 @@ fn versions(analysis: &Analysis, key: u32) -> Vec<(Value, u32)> {
 }
 
 /// The versions that an operation may have seen.
-fn fitting(analysis: &Analysis, row: usize, versions: &[(Value, u32)]) -> Vec<u32> {
-    let fits = |wanted: Value, equal: bool| {
-        versions.iter().filter(|(value, _)| (*value == wanted) == equal).map(|&(_, version)| version).collect()
+fn fitting(analysis: &Analysis, row: usize, versions: &Versions) -> Vec<u32> {
+    let fits = |wanted: Value, equal: bool| match equal {
+        true => versions.by_value.get(&wanted).cloned().unwrap_or_default(),
+        false => versions.all.iter().filter(|(value, _)| *value != wanted).map(|&(_, version)| version).collect(),
     };
     match analysis.history.op(row) {
         Op::Read(_, value) => fits(value, true),

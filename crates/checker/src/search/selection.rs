@@ -11,12 +11,14 @@ use std::collections::VecDeque;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::EDGE_BYTES;
+use super::allowance::Allowance;
 use super::csp::{Alternative, Choice, Csp, Effects, Guarded, Meaning};
 use super::net::{Net, topological};
 use super::polygraph::plausible_places;
 use super::sat::{Question, Solved, solve};
 use super::select::{Demands, Selectors};
-use crate::acyclic::Explanation;
+use crate::acyclic::{Explanation, Rule};
 use crate::analysis::Analysis;
 use crate::attribution::{INITIAL, NONE};
 use crate::components::components;
@@ -82,7 +84,16 @@ impl Analysis {
     pub(crate) fn select(&self, visibility: Visibility) -> Decision {
         let repeatable = !matches!(visibility, Visibility::Nothing | Visibility::EarlierRead);
         let demands = Demands { timed: false, repeatable, reads: true };
-        let selectors = Selectors::of(self, &self.roles, demands);
+        // An order of all transactions explains the weak levels too, and brings whom every read saw along.
+        if let Some(found) = self.by_clock(Rule::Snapshot, false) {
+            return Decision::Satisfied(Some(Explanation::of(found.commits)));
+        }
+        let mut allowance = Allowance::of(self.options.budget);
+        let selectors = Selectors::of(self, &self.roles, demands, &mut allowance);
+        let held: u64 = selectors.all.iter().map(|selector| selector.candidates.len() as u64).sum();
+        if selectors.too_many || !allowance.hold(held * EDGE_BYTES) {
+            return Decision::Undecided(allowance.gave_up(0, selectors.all.len() as u64));
+        }
         if let Some(selector) = selectors.unexplained(&self.roles) {
             return Decision::Violated(vec![selector.fault()]);
         }
@@ -102,7 +113,8 @@ impl Analysis {
     /// The same for the order of overwrites alone: `told` are those of the transactions that count in `roles`.
     pub(crate) fn select_overwrites(&self, roles: Vec<Role>, told: &[Succession]) -> Decision {
         let demands = Demands { timed: false, repeatable: false, reads: false };
-        let selectors = Selectors::of(self, &roles, demands);
+        let mut allowance = Allowance::of(self.options.budget);
+        let selectors = Selectors::of(self, &roles, demands, &mut allowance);
         let mut problem = Problem::new(self, None, roles, selectors);
         problem.add_told(told);
         problem.decide()

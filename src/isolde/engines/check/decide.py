@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from isolde._core import BUDGET, Analysis, Columns, Decision, Explanation, NoOrder, Satisfied, Undecided, Violated
@@ -32,9 +32,6 @@ QUESTIONS: dict[Level, str] = {
     Level.STRICT_SERIALIZABLE: "strict-serializable",
     Level.LINEARIZABLE: "linearizable",
 }
-
-
-_WEAK = frozenset({"information-flow", "read-committed", "read-atomic", "causal"})
 
 
 def check(
@@ -70,8 +67,9 @@ def check(
 
     def decided(level: Level) -> Finding:
         began = time.perf_counter()
-        decision = _decide(analysis, QUESTIONS[level], asked, every=every)
-        finding = _finding(analysis, columns, level, decision, used, violated, keep_order=order)
+        answer = _answer(analysis, level, asked, every=every)
+        decision = answer.decision
+        finding = replace(_finding(analysis, columns, answer, used, violated, keep_order=order), level=level)
         if isinstance(decision, Undecided) and decision.code == "ambiguous-read" and budget > counts.operations:
 
             def ask(assumed: Columns, share: int) -> Finding:
@@ -85,7 +83,7 @@ def check(
         return replace(finding, seconds=time.perf_counter() - began)
 
     # Reading the evidence belongs to the first level.
-    findings = [decided(level) for level in levels]
+    findings = _carried([decided(level) for level in levels])
     if findings:
         findings[0] = replace(findings[0], seconds=findings[0].seconds + evidence_seconds)
     if not surveyed:
@@ -107,14 +105,51 @@ def _follows(level: Level, known: Sequence[Finding]) -> bool:
     )
 
 
-# Where a question has too many choices, a stronger one may still hold: an order of all is sooner guessed than whom every read
-# saw, since it brings the reads along, and a serial one sooner than one with snapshots.
-_STRONGER = dict.fromkeys(_WEAK, ("serializable", "snapshot", "prefix")) | {
-    "prefix": ("serializable", "snapshot"),
-    "snapshot": ("serializable",),
-    "strict-snapshot": ("strict-serializable",),
-}
+# Levels by the question that decides them; what implies what is the lattice's to say.
+_LEVEL_OF: dict[str, Level] = {question: level for level, question in QUESTIONS.items()}
+# The order in which others are asked: an order of all is sooner guessed than whom every read saw, since it brings the reads
+# along, and a serial one sooner than one with snapshots; a weak level's contradiction is sooner found.
+_BY_EASE_OF_HOLDING = ("serializable", "strict-serializable", "snapshot", "strict-snapshot", "prefix")
+_BY_EASE_OF_FAILING = (
+    "information-flow",
+    "read-committed",
+    "read-atomic",
+    "causal",
+    "prefix",
+    "snapshot",
+    "serializable",
+)
 _PLAIN = {"strict-snapshot": "snapshot", "strict-serializable": "serializable"}
+# Too much was open, and another level may be easier to decide.
+_TOO_MUCH = frozenset({"choices", "memory"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A decision, and the level that it was found for: one that implies, or is implied by, the level asked about."""
+
+    decision: Decision
+    level: Level
+
+
+def _answer(analysis: Analysis, level: Level, asked: dict[str, Decision], *, every: bool) -> _Answer:
+    """The answer to a level, if need be by one that implies it and holds, or one that it implies and that does not."""
+    question = QUESTIONS[level]
+    decision = _decide(analysis, question, asked, every=every)
+    if not isinstance(decision, Undecided) or decision.code not in _TOO_MUCH:
+        return _Answer(decision, level)
+    for other in _BY_EASE_OF_FAILING:
+        if other != question and implies(level, _LEVEL_OF[other]):
+            found = _decide(analysis, other, asked, every=every)
+            if isinstance(found, Violated):
+                return _Answer(found, _LEVEL_OF[other])
+    for other in _BY_EASE_OF_HOLDING:
+        # Where times are missing, nothing is known to keep real time.
+        if other != question and implies(_LEVEL_OF[other], level) and (analysis.timed or "strict" not in other):
+            found = _decide(analysis, other, asked, every=every)
+            if isinstance(found, Satisfied):
+                return _Answer(found, _LEVEL_OF[other])
+    return _Answer(decision, level)
 
 
 def _decide(analysis: Analysis, question: str, asked: dict[str, Decision], *, every: bool) -> Decision:
@@ -122,9 +157,6 @@ def _decide(analysis: Analysis, question: str, asked: dict[str, Decision], *, ev
     if question in asked:
         return asked[question]
     decision = analysis.decide(question, every=every)
-    if isinstance(decision, Undecided) and decision.code == "choices":
-        answers = (_decide(analysis, stronger, asked, every=every) for stronger in _STRONGER.get(question, ()))
-        decision = next((answer for answer in answers if isinstance(answer, Satisfied)), decision)
     if isinstance(decision, Violated) and any(isinstance(found, NoOrder) for found in decision.violations):
         # Where the level is violated without the clock already, that is shown: real time would only hide it.
         plain = _decide(analysis, _PLAIN[question], asked, every=every) if question in _PLAIN else decision
@@ -133,39 +165,60 @@ def _decide(analysis: Analysis, question: str, asked: dict[str, Decision], *, ev
     return decision
 
 
+def _carried(findings: Sequence[Finding]) -> list[Finding]:
+    """What is undecided, decided by what was found for levels that imply it or that it implies."""
+
+    def carried(finding: Finding) -> Finding:
+        if finding.verdict is not Verdict.UNDECIDED:
+            return finding
+        for other in findings:
+            holds = other.verdict is Verdict.SATISFIED and implies(other.level, finding.level)
+            fails = other.verdict is Verdict.VIOLATED and implies(finding.level, other.level)
+            if holds or fails:
+                return replace(other, level=finding.level, seconds=finding.seconds)
+        return finding
+
+    return [carried(finding) for finding in findings]
+
+
 # Questions whose satisfied answers are explained by running the transactions in an order.
 _REPLAYED = frozenset({"prefix", "snapshot", "serializable", "strict-snapshot", "strict-serializable"})
+# Of the orders of these it is seen that they account for everything that was read, where that is not plain: with outcomes that
+# are unknown, after a search, and if somebody looks at them.
+_ACCOUNTED_FOR = frozenset({"information-flow", "read-committed", "read-atomic", "causal"})
 
 
 def _finding(
     analysis: Analysis,
     columns: Columns,
-    level: Level,
-    decision: Decision,
+    answer: _Answer,
     used: EvidenceUsed,
     violated: Callable[[Level], bool],
     *,
     keep_order: bool,
 ) -> Finding:
-    method = decision.method
-    match decision:
+    """What an answer says about the level that it was found for."""
+    level, method = answer.level, answer.decision.method
+    match answer.decision:
         case Satisfied(_, found):
-            if found is not None and method == "search" and QUESTIONS[level] in _REPLAYED:
+            in_doubt = keep_order or method == "search" or columns.counts().unknown > 0
+            question = QUESTIONS[level]
+            if found is not None and (question in _REPLAYED or (question in _ACCOUNTED_FOR and in_doubt)):
                 _check_again(analysis, columns, level, found)
             order = _named(columns, found) if keep_order and found is not None else None
             return Finding(level, Verdict.SATISFIED, method, 0.0, evidence=used, order=order)
         case Violated(_, violations):
             anomalies = tuple(Explainer(columns, level, violation, violated).anomaly() for violation in violations)
             return Finding(level, Verdict.VIOLATED, method, 0.0, anomalies, evidence=used)
-        case Undecided():
+        case Undecided() as decision:
             reason = why_undecided(columns, level, decision)
             return Finding(level, Verdict.UNDECIDED, method, 0.0, reason=reason, evidence=used)
         case _:
-            assert_never(decision)
+            assert_never(answer.decision)
 
 
 def _check_again(analysis: Analysis, columns: Columns, level: Level, found: Explanation) -> None:
-    """What a search found is only believed after the transactions were run in that order."""
+    """An order is only believed after the transactions were run in it, those of unknown outcome included."""
     if not analysis.replays(QUESTIONS[level], found):
         raise IsoldeError(
             f"{columns.name}: the order that was found for {level.value} does not explain the history; please report this with"

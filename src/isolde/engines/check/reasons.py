@@ -50,6 +50,11 @@ def why_undecided(columns: Columns, level: Level, decision: Undecided) -> str:
                 f"the search used up its budget with {' and '.join([*pairs, *reads])} still open; a larger --budget,"
                 " session order, times or versions lines would help"
             )
+        case "memory":
+            return (
+                f"more is open than a search may hold in memory ({_count(first, 'pair')} of writes and {_count(second, 'read')}"
+                " that were looked at); session order, times, versions lines or fewer transactions would help"
+            )
         case code:
             return f"{_OPERATIONS.get(code, code)}, which this version of Isolde does not decide at {level.value}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 from isolde.engines.check.recheck_cases import Cases
@@ -20,15 +21,25 @@ from isolde.engines.check.sources import (
 from isolde.engines.check.unordered import cannot_be_ordered
 from isolde.findings import Anomaly, Link
 from isolde.history import History, Status, Transaction, token
-from isolde.levels import Level
+from isolde.levels import LEVELS, Level, implies
 
 
 def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted: bool = False) -> bool:
-    """Whether ``anomaly`` follows from the operations of ``history`` and is forbidden by ``level``.
+    """Whether ``anomaly`` follows from the operations of ``history`` and is forbidden by ``level``, or by one that it implies.
+
+    Where too much was open, the answer may be one that was found for such a weaker level.
 
     For cycles: every edge is shown by operations, the edges close, and the level forbids such a cycle. For single reads: the
     value has no writer that the reader may see. For a key that cannot be ordered: all orders are tried.
     """
+    implied = (row.level for row in LEVELS if row.level is not level and implies(level, row.level))
+    return any(
+        _holds_up(history, weaker, anomaly, judge_aborted=judge_aborted) for weaker in itertools.chain([level], implied)
+    )
+
+
+def _holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted: bool) -> bool:
+    """The same for what ``level`` itself forbids."""
     if anomaly.name == "no-linearization":
         return level is Level.LINEARIZABLE and cannot_be_ordered(
             history, anomaly.transactions, judge_aborted=judge_aborted

@@ -8,7 +8,7 @@ sees the last one, and versions lines say what the lists showed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
 from isolde.engines.check.shared_elements import counted_readers
@@ -96,18 +96,42 @@ def _order(history: History, *, reads_bind: bool) -> list[VersionChain]:
         for t in history.transactions:
             elements = [op.element for op in t.ops if isinstance(op, Append) and op.key == key]
             last |= dict.fromkeys(map(token, elements), elements[-1]) if elements else {}
+        # What nobody who counts appended is looked away from.
+        appended = {
+            token(op.element)
+            for t in history.transactions
+            if t.status is Status.COMMITTED
+            for op in t.ops
+            if isinstance(op, Append) and op.key == key
+        }
         for t in history.transactions:
-            for shown in _outside_of(t, key):
-                own = {token(op.element) for op in t.ops if isinstance(op, Append) and op.key == key}
-                versions = [last[token(e)] for e in shown if token(e) in last and token(e) not in own]
-                chain = [v for at, v in enumerate(versions) if at == 0 or token(v) != token(versions[at - 1])]
+            own = {token(op.element) for op in t.ops if isinstance(op, Append) and op.key == key}
+            # Where reads do not bind, a list tells the order of its reader's own elements as well.
+            whole = [listed(op.value) for op in t.ops if isinstance(op, Read) and op.key == key]
+            for shown in _outside_of(t, key) if reads_bind else whole:
+                untold = own if reads_bind or t.status is not Status.COMMITTED else set()
+                if not reads_bind:
+                    shown = tuple(e for e in shown if token(e) in appended)
+                # The reader's own elements at the end are not there for others yet: what the list lacks may come before them.
+                before = shown
+                while before and token(before[-1]) in own:
+                    before = before[:-1]
+                chain = _versions(shown, last, untold)
                 chains += [VersionChain(key, (a, b)) for at, a in enumerate(chain) for b in chain[at + 1 :]]
-                there = {token(v) for v in chain}
+                there = {token(v) for v in (*chain, *_versions(shown, last, set()))}
                 later = {
                     token(v): v for v in last.values() if token(v) not in there and (reads_bind or token(v) not in own)
                 }
-                chains += [VersionChain(key, (v, other)) for v in chain for other in later.values()]
+                chains += [
+                    VersionChain(key, (v, other)) for v in _versions(before, last, untold) for other in later.values()
+                ]
     return chains
+
+
+def _versions(shown: tuple[Scalar, ...], last: Mapping[Hashable, Scalar], untold: set[Hashable]) -> list[Scalar]:
+    """The versions whose elements a list shows, each named by the last element of its appender."""
+    versions = [last[token(e)] for e in shown if token(e) in last and token(e) not in untold]
+    return [v for at, v in enumerate(versions) if at == 0 or token(v) != token(versions[at - 1])]
 
 
 def unexplained_list(history: History, anomaly: Anomaly) -> bool:

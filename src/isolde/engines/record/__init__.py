@@ -6,6 +6,7 @@ from isolde.engines.record.faults import Event, Fault, Nemesis
 from isolde.engines.record.final import final_state
 from isolde.engines.record.run import Job, Outcome, Progress, Round, Run, Watcher, finish, refuse_place
 from isolde.engines.record.session import keyvalue_job
+from isolde.engines.record.windows import Windows
 
 __all__ = [
     "Event",
@@ -19,6 +20,7 @@ __all__ = [
     "Run",
     "Tally",
     "Watcher",
+    "Windows",
     "final_state",
     "finish",
     "keyvalue_job",

@@ -35,6 +35,8 @@ class Worker:
 
     client: Client[Any]
     next_plan: Callable[[], Any]
+    look_at_all: Any = None
+    """The plan of a transaction that reads every key, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +73,14 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A point at which no transaction was in flight: how much of each session's file lies before it."""
+    """A point at which no transaction was in flight: how much of each session's file lies before it.
+
+    ``before_looks``, if every session then read every key: the same before it did.
+    """
 
     planned: int
     sizes: Mapping[str, int]
+    before_looks: Mapping[str, int] | None = None
 
 
 @dataclass(slots=True)
@@ -82,7 +88,8 @@ class Watcher:
     """Who looks on, on the caller's thread, while sessions go on.
 
     ``progress`` is called now and then. If there is a ``first_round``, sessions meet after so many transactions, and then each
-    time that there are twice as many, or as many more if rounds are not ``growing``. ``at_rest`` is called while nobody does
+    time that there are twice as many, or as many more if rounds are not ``growing``. With ``looking``, every session
+    then reads every key before any goes on. ``at_rest`` is called while nobody does
     anything, on a session's thread; ``quiet`` after each round, while they go on: its ``True`` ends the run. ``free`` breaks off
     what ``at_rest`` waits for.
     """
@@ -90,6 +97,7 @@ class Watcher:
     progress: Callable[[Progress], None] = lambda _: None
     first_round: int | None = None
     growing: bool = True
+    looking: bool = False
     at_rest: Callable[[int], None] = lambda _: None
     quiet: Callable[[Round], bool] = lambda _: False
     free: Callable[[], None] = lambda: None
@@ -134,6 +142,7 @@ class Run:
         workers = [job.worker(number, journal, shared) for number, journal in enumerate(self._journals)]
         self._clients = [worker.client for worker in workers]
         self._gate = Gate(job.sessions, self._note_round)
+        self._before_looks: Mapping[str, int] | None = None
         self._begun = time.monotonic()
         self._threads = [
             threading.Thread(target=self._work, args=(worker, number), daemon=True)
@@ -191,6 +200,9 @@ class Run:
                 done += 1
                 if meet is not None and done >= max(1, meet):
                     self._gate.arrive()
+                    if self._watcher.looking:
+                        worker.client.step(worker.look_at_all)
+                        self._gate.arrive()
                     meet = meet * 2 if self._watcher.growing else meet + max(1, every or 0)
         except BaseException as error:
             self._failed(error)
@@ -213,9 +225,13 @@ class Run:
     def _note_round(self) -> None:
         if self._shared.stop.is_set():
             return
-        self._watcher.at_rest(self._tally().planned)
         sizes = {journal.path.name: journal.size() for journal in self._journals}
-        self._shared.rounds.append(Round(self._tally().planned, sizes))
+        if self._watcher.looking and self._before_looks is None:
+            self._before_looks = sizes
+            return
+        self._watcher.at_rest(self._tally().planned)
+        self._shared.rounds.append(Round(self._tally().planned, sizes, self._before_looks))
+        self._before_looks = None
 
     def _alive(self) -> bool:
         for ended in self._ended:

@@ -142,7 +142,7 @@ def keyvalue_job(
 
     def worker(number: int, journal: Journal, shared: Surroundings) -> Worker:
         session = Session(number, journal, shared, offer=offer, lists=lists, believes=believes)
-        return Worker(session, settings.plans(number).next)
+        return Worker(session, settings.plans(number).next, [(_READ, key) for key in range(settings.keys)])
 
     # A list that was never written is empty, which is what an absent key means to a reader of lists.
     keys = range(settings.keys) if table.kind is Kind.REGISTERS else ()
