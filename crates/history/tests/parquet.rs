@@ -1,14 +1,13 @@
 //! What a Parquet file may not say, although its columns could hold it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::builder::{Int8Builder, Int64Builder, StringBuilder};
-use arrow_array::{ArrayRef, ListArray, RecordBatch, StructArray};
-use arrow_buffer::OffsetBuffer;
-use arrow_schema::{DataType, Field, Fields, Schema};
 use isolde_history::{Error, Reading, read_jsonl_bytes, read_parquet, write_jsonl};
-use parquet::arrow::ArrowWriter;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
 
 /// A name as its two columns have it.
 type Name = (Option<i64>, Option<&'static str>);
@@ -43,64 +42,64 @@ const GOOD: Row = Row {
     lines: "{\"isolde\":\"history\",\"version\":1}\n",
 };
 
-fn int8(value: Option<i8>) -> ArrayRef {
-    let mut column = Int8Builder::new();
-    column.append_option(value);
-    Arc::new(column.finish())
+const SCHEMA: &str = "message schema {
+    optional int64 id;
+    optional binary id_text (utf8);
+    optional int64 session;
+    optional binary session_text (utf8);
+    optional int32 status (int_8);
+    optional int64 start;
+    optional int64 end;
+    optional binary extra (utf8);
+    optional group ops (list) {
+        repeated group list {
+            optional group item {
+                optional int32 kind (int_8);
+                optional int64 key;
+                optional binary key_text (utf8);
+                optional int64 value;
+                optional binary detail (utf8);
+            }
+        }
+    }
+}";
+/// How much of the path to a field of an operation is there, the field left out.
+const ITEM_DEPTH: i16 = 3;
+
+/// Writes the next column: one value, or none. `depth` is how much of the path is there without it.
+fn put<T: DataType>(group: &mut SerializedRowGroupWriter<&mut Vec<u8>>, value: Option<T::T>, depth: i16) {
+    let mut column = group.next_column().unwrap().unwrap();
+    let level = if value.is_some() { depth + 1 } else { depth };
+    let repetitions = if depth > 0 { Some(&[0_i16][..]) } else { None };
+    column.typed::<T>().write_batch(value.as_slice(), Some(&[level]), repetitions).unwrap();
+    column.close().unwrap();
 }
 
-fn int64(value: Option<i64>) -> ArrayRef {
-    let mut column = Int64Builder::new();
-    column.append_option(value);
-    Arc::new(column.finish())
-}
-
-fn text(value: Option<&str>) -> ArrayRef {
-    let mut column = StringBuilder::new();
-    column.append_option(value);
-    Arc::new(column.finish())
+fn bytes(text: Option<&str>) -> Option<ByteArray> {
+    text.map(ByteArray::from)
 }
 
 fn file(row: &Row) -> Vec<u8> {
-    let nullable = |name: &str, kind: DataType| Field::new(name, kind, true);
-    let op_fields = Fields::from(vec![
-        nullable("kind", DataType::Int8),
-        nullable("key", DataType::Int64),
-        nullable("key_text", DataType::Utf8),
-        nullable("value", DataType::Int64),
-        nullable("detail", DataType::Utf8),
-    ]);
-    let item = Arc::new(Field::new("item", DataType::Struct(op_fields.clone()), true));
-    let schema = Schema::new(vec![
-        nullable("id", DataType::Int64),
-        nullable("id_text", DataType::Utf8),
-        nullable("session", DataType::Int64),
-        nullable("session_text", DataType::Utf8),
-        nullable("status", DataType::Int8),
-        nullable("start", DataType::Int64),
-        nullable("end", DataType::Int64),
-        nullable("extra", DataType::Utf8),
-        nullable("ops", DataType::List(item.clone())),
-    ])
-    .with_metadata(HashMap::from([("isolde".to_owned(), row.lines.to_owned())]));
-    let op_columns = vec![int8(row.kind), int64(row.key.0), text(row.key.1), int64(row.value), text(row.detail)];
-    let ops = StructArray::new(op_fields, op_columns, None);
-    let ops = ListArray::new(item, OffsetBuffer::from_lengths([1]), Arc::new(ops), None);
-    let columns: Vec<ArrayRef> = vec![
-        int64(row.id.0),
-        text(row.id.1),
-        int64(row.session.0),
-        text(row.session.1),
-        int8(row.status),
-        int64(row.start),
-        int64(row.end),
-        text(row.extra),
-        Arc::new(ops),
-    ];
-    let batch = RecordBatch::try_new(Arc::new(schema.clone()), columns).unwrap();
+    let schema = Arc::new(parse_message_type(SCHEMA).unwrap());
+    let lines = KeyValue::new("isolde".to_owned(), row.lines.to_owned());
+    let properties = WriterProperties::builder().set_key_value_metadata(Some(vec![lines])).build();
     let mut content = Vec::new();
-    let mut writer = ArrowWriter::try_new(&mut content, Arc::new(schema), None).unwrap();
-    writer.write(&batch).unwrap();
+    let mut writer = SerializedFileWriter::new(&mut content, schema, Arc::new(properties)).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    put::<Int64Type>(&mut group, row.id.0, 0);
+    put::<ByteArrayType>(&mut group, bytes(row.id.1), 0);
+    put::<Int64Type>(&mut group, row.session.0, 0);
+    put::<ByteArrayType>(&mut group, bytes(row.session.1), 0);
+    put::<Int32Type>(&mut group, row.status.map(i32::from), 0);
+    put::<Int64Type>(&mut group, row.start, 0);
+    put::<Int64Type>(&mut group, row.end, 0);
+    put::<ByteArrayType>(&mut group, bytes(row.extra), 0);
+    put::<Int32Type>(&mut group, row.kind.map(i32::from), ITEM_DEPTH);
+    put::<Int64Type>(&mut group, row.key.0, ITEM_DEPTH);
+    put::<ByteArrayType>(&mut group, bytes(row.key.1), ITEM_DEPTH);
+    put::<Int64Type>(&mut group, row.value, ITEM_DEPTH);
+    put::<ByteArrayType>(&mut group, bytes(row.detail), ITEM_DEPTH);
+    group.close().unwrap();
     writer.close().unwrap();
     content
 }
