@@ -148,6 +148,8 @@ REFUSED = [
     (PG, "BEGIN", "begin", 1, 1),
     (PG, "TABLE t", "TABLE", 1, 0),
     (PG, "SELECT 'a'\n'b'", "two parts", 2, 1),
+    (PG, "SELECT 1_000", "the number '1_000'.*write a decimal number", 1, 8),
+    (PG, "SELECT user FROM t", "the function USER.*as a parameter", 1, 8),
     (PG, "SELECT x'1F'", "hexadecimal", 1, 8),
     (PG, "SELECT a = b = c FROM t", "parentheses", 1, 8),
     (MY, "SELECT a FROM t GROUP BY a WITH ROLLUP", "ROLLUP", 1, 0),

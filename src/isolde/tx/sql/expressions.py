@@ -36,6 +36,7 @@ from isolde.tx.expressions import (
 )
 from isolde.tx.sql import queries
 from isolde.tx.sql.functions import FUNCTIONS, OUTSIDE, instead_of
+from isolde.tx.sql.misread import VALUES
 from isolde.tx.sql.text import Kind
 from isolde.tx.sql.trees import Plus, Reading
 from isolde.tx.sql.types import column_type, time_written
@@ -189,6 +190,9 @@ def _column(node: exp.Expr, reading: Reading) -> Expression:
         reading.outside(identifier)
     if not identifier.args.get("quoted") and str(identifier.this).upper() in {"DEFAULT", "BINARY", "UNKNOWN"}:
         raise reading.refuse(node, f"the word {str(identifier.this).upper()} here")
+    bare = not identifier.args.get("quoted") and not node.args.get("table")
+    if bare and str(identifier.this).lower() in VALUES[reading.dialect]:
+        raise reading.refuse(node, f"the function {str(identifier.this).upper()}", "give its value as a parameter")
     name = reading.name(identifier)
     table = reading.name(node.args["table"]) if node.args.get("table") else None
     if table == "excluded" and reading.dialect is Dialect.MYSQL and node.find_ancestor(exp.OnConflict):

@@ -10,6 +10,8 @@ variable becomes a ``Parameter``), PostgreSQL's ``FOUND`` and MySQL's ``NOT FOUN
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Expression, Literal, Parameter
 from isolde.tx.place import Place
@@ -275,7 +277,7 @@ class Block(Control, Declarations):
             end = text.offset + len(text.content)
             opening = text.offset - len("PERFORM ") if text.offset >= len("PERFORM ") else text.offset
             whole = text.whole[:opening] + "SELECT".ljust(text.offset - opening) + text.whole[text.offset :]
-            self.run(Text(whole, text.source, opening, end), steps, place)
+            self.run(replace(text, whole=whole, offset=opening, end=end), steps, place)
             return
         if called is None:
             raise stream.text.refuse(

@@ -38,7 +38,7 @@ class _Section:
 
 
 def read_program(text: Text, dialect: Dialect) -> Program:
-    plain = Text(_plain_delimiters(text.content), text.source)
+    plain = Text(_plain_delimiters(text.content), text.source, strict=text.strict)
     sections, invariants, head = _sections(plain, dialect)
     tables, routines = _statements(head, dialect)
     signatures = signatures_of(routines, dialect)

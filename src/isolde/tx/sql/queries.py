@@ -10,7 +10,8 @@ from sqlglot import exp
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Binary, BinaryOperation, Expression, Literal, Name
 from isolde.tx.queries import Item, Join, JoinKind, Lock, Order, QuerySource, Select, Source, Star, TableSource
-from isolde.tx.sql import expressions, spelling
+from isolde.tx.sql import expressions
+from isolde.tx.sql.skeleton import skeleton
 from isolde.tx.sql.trees import Reading
 
 _CLAUSES = (
@@ -201,7 +202,7 @@ def _well_joined(node: exp.Expr, side: str, kind: str, reading: Reading) -> None
         raise reading.malformed(node, f"{words} without a condition", "ON …, or CROSS JOIN")
     if dialect is Dialect.SQLITE and isinstance(node.this, exp.Table) and node.this.args.get("joins"):
         raise reading.malformed(node, "a join inside of a join", "parentheses around the inner one")
-    if "using" in node.args and not re.search(r"USING \( (?!\) )", spelling.skeleton(reading.prepared.tokens)):
+    if "using" in node.args and not re.search(r"USING \( (?!\) )", skeleton(reading.prepared.tokens)):
         raise reading.malformed(node, "USING without columns in parentheses", "USING (column, …)")
 
 
@@ -310,7 +311,7 @@ _OFFSET = re.compile(r"OFFSET (?:\S+|\( .* \)) ROWS? ")
 def _bounded(node: exp.Expr, reading: Reading) -> None:
     """Whether the dialect has LIMIT, OFFSET and FETCH as they are written."""
     clause, offset, dialect = node.args.get("limit"), node.args.get("offset"), reading.dialect
-    words = spelling.skeleton(reading.prepared.tokens)
+    words = skeleton(reading.prepared.tokens)
     if isinstance(clause, exp.Fetch):
         if dialect is Dialect.SQLITE:
             raise reading.malformed(node, "FETCH", "LIMIT")

@@ -1,19 +1,20 @@
-"""Forms of statements that one database has and another has not.
+"""Strictness: forms of statements that one database has and another has not.
 
-sqlglot reads what any of them takes, so that a text would be fine here and a syntax error of the database that it is for. A form
-is told by its words: ``skeleton`` is a statement without what its strings, numbers and parameters say. What a tree tells
-better (a join without a condition) is told where the tree is read.
+sqlglot reads what any of them takes, so that a text which a person wrote would be fine here and a syntax error of the database
+that it is for. A text that a server has accepted need not be looked at: nothing here changes what is read. A form is told by its
+words (``skeleton``). What a tree tells better (a join without a condition) is told where the tree is read.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 
-from isolde.errors import OutsideFragment
 from isolde.tx.dialects import Dialect
-from isolde.tx.sql.text import BEFORE_OPERANDS, Kind, Text, Token
+from isolde.tx.sql.misread import ends_operand
+from isolde.tx.sql.skeleton import first_token, skeleton
+from isolde.tx.sql.text import Kind, Text, Token
 
 _PG, _MY, _LITE = Dialect.POSTGRESQL, Dialect.MYSQL, Dialect.SQLITE
 
@@ -130,71 +131,12 @@ _FORMS = (
     _form(r"^CREATE (?:UNIQUE )?INDEX .*?ON \S+ (?:USING \w+ )?\( (?:.*, )?\w+ [-+*/|%]", pg="((expression))"),
 )  # fmt: skip
 
-# What a database takes and sqlglot cannot read: refused by name, if that is why a text could not be read.
-_UNREAD = (
-    (r"CURRENT OF ", "WHERE CURRENT OF a cursor", "fetch the key, and name it in WHERE"),
-    (r"ORDER BY [^()]* USING [<>]", "ORDER BY … USING", "use ASC or DESC"),
-    (r"FOR READ ONLY ", "FOR READ ONLY", "leave it out"),
-    (r"USING \( [^()]* \) AS ", "an alias of a join", "write the condition with ON"),
-    (r"OVERRIDING (?:SYSTEM|USER) VALUE ", "OVERRIDING", "leave the column out"),
-    (r"^INSERT (?:LOW_PRIORITY|HIGH_PRIORITY|DELAYED) ", "a priority of INSERT", "leave it out"),
-    (r"^UPDATE OR |^UPDATE IGNORE |^DELETE IGNORE ", "a change that passes over errors", "choose the rows in WHERE"),
-    (r"^UPDATE \( ", "a table in parentheses", "leave them out"),
-    (r"^INSERT INTO \S+ \( [^()]*\w \. \w", "a column with its table", "name the column alone"),
-    (r"^DELETE \S+ \. \* ", "DELETE table.*", "name the table alone"),
-    (r"ON CONFLICT .* ON CONFLICT ", "several ON CONFLICT", "use one"),
-    (r" ON CONFLICT (?:ROLLBACK|ABORT|FAIL|IGNORE|REPLACE) ", "ON CONFLICT of a constraint", "say it in the statements"),
-    (r"^UPDATE .* SET \S+ := ", "an assignment with ':='", "use '='"),
-    (r"\{ (?:TS|D|T) 's' \}", "a literal of ODBC", "use TIMESTAMP '…'"),
-    (r"GROUP BY .*(?:ASC|DESC) ", "an order of GROUP BY", "use ORDER BY"),
-    (r"INTO (?:OUTFILE|DUMPFILE) ", "SELECT … INTO a file", "leave it out"),
-    (r"PROCEDURE ANALYSE ", "PROCEDURE ANALYSE", "leave it out"),
-    (r"NOT DEFERRABLE ", "NOT DEFERRABLE", "leave it out: it is so anyway"),
-    (r"NULLS (?:NOT )?DISTINCT ", "NULLS DISTINCT of a key", "leave it out: it is so anyway"),
-    (r"NO INHERIT ", "NO INHERIT", "leave it out"),
-    (r" COMPRESSION \w+ ", "COMPRESSION", "leave it out"),
-    (r" NOT NULL ENABLE ", "ENABLE", "leave it out"),
-    (r"INDEX .*ON ONLY ", "ON ONLY", "leave ONLY out"),
-    (r"(?:KEY|UNIQUE) (?:\w+ )?\( .*(?:ASC|DESC|AUTOINCREMENT) ", "an order of a key", "name the columns alone"),
-    (r" USING (?:BTREE|HASH) ", "USING of an index", "leave it out"),
-    (r" KEY [,)] ", "KEY for PRIMARY KEY", "write PRIMARY KEY"),
-    (r"NATIONAL |NCHAR VARYING |LONG VARCHAR ", "a type of national or long texts", "use VARCHAR"),
-    (r"SIGNED INT(?:EGER)? ", "a type of two words", "use SIGNED or UNSIGNED in MySQL, INTEGER in SQLite"),
-    (r"FLOAT UNSIGNED ", "an unsigned float", "use a CHECK"),
-    (r"(?:INT|BIG|LONG|DATETIME) (?:SIGNED|ZEROFILL|INT|TEXT|WITHOUT) ", "a type of several words", "use one word"),
-    (r"INT3 |MIDDLEINT ", "this name of a type", "use MEDIUMINT"),
-    (r"(?:DECIMAL|NUMERIC) \( 0 , - 0 \) ", "a decimal that is rounded before the point", "use ROUND"),
-)  # fmt: skip
-
-
-def skeleton(tokens: tuple[Token, ...]) -> str:
-    """The words of a statement, with one blank behind each token."""
-    return "".join(f"{_shape(token)} " for token in tokens)
-
-
-def _shape(token: Token) -> str:
-    match token.kind:
-        case Kind.WORD:
-            return token.text.upper()
-        case Kind.STRING | Kind.DOLLAR:
-            return "'s'"
-        case Kind.QUOTED:
-            return "q"
-        case Kind.NUMBER:
-            return "0"
-        case Kind.PARAMETER:
-            return "?"
-        case _:
-            return token.text
-
-
 # So many tokens of a form are shown, from its end.
 _SHOWN = 4
 
 
 def check(text: Text, found: tuple[Token, ...], dialect: Dialect) -> None:
     """``MalformedProgram`` for a text that the dialect's database does not read, though sqlglot does."""
-    _well_spaced(text, found)
     _spoken(text, found, dialect)
     _not_null(text, found, dialect)
     words = skeleton(found)
@@ -202,35 +144,9 @@ def check(text: Text, found: tuple[Token, ...], dialect: Dialect) -> None:
         instead = form.instead.get(dialect)
         if instead is not None and (match := form.pattern.search(words)):
             end = words.count(" ", 0, match.end())
-            first = max(_first(words, match), end - _SHOWN)
+            first = max(first_token(words, match), end - _SHOWN)
             shown = " ".join(token.text for token in found[first : max(end, first + 1)])
             raise text.malformed(found[first].start, f"'{shown}'", f"{instead} in {dialect}")
-
-
-def unread(text: Text, found: tuple[Token, ...]) -> OutsideFragment | None:
-    """The refusal of a form that sqlglot cannot read, though a database can."""
-    words = skeleton(found)
-    for pattern, what, instead in _UNREAD:
-        if match := re.search(pattern, words):
-            return text.refuse(found[_first(words, match)].start, what, instead)
-    return None
-
-
-def _first(words: str, match: re.Match[str]) -> int:
-    """The first of the tokens that a pattern matches, by its number."""
-    blank = match.group().startswith(" ")
-    return words.count(" ", 0, match.start() + blank)
-
-
-def _well_spaced(text: Text, found: tuple[Token, ...]) -> None:
-    """sqlglot reads over a comma too many and joins adjacent strings; MySQL's word ``BINARY`` becomes an alias."""
-    for one, two in pairwise(found):
-        if (one.symbol(",") and two.symbol(",", ")", ";")) or (one.symbol("(") and two.symbol(",")):
-            raise text.malformed(two.start, f"'{two.text}'", "an item between commas")
-        if one.kind is Kind.STRING and two.kind is Kind.STRING:
-            raise text.refuse(two.start, "a string written in two parts", "write it as one")
-    if found and found[-1].symbol(","):
-        raise text.malformed(found[-1].start, "','", "an item after the comma")
 
 
 _OPERATORS = {
@@ -250,24 +166,10 @@ def _spoken(text: Text, found: tuple[Token, ...], dialect: Dialect) -> None:
     literals = ("E", "DATETIME", "TIMESTAMP") if dialect is _LITE else ("E", "DATETIME")
     before: Token | None = None
     for one, two in zip_longest(found, found[1:]):
-        if one.kind is Kind.SYMBOL:
-            if dialect not in _OPERATORS.get(one.text, (dialect,)):
-                raise text.malformed(one.start, f"'{one.text}'", f"an operator of {dialect}")
-            if one.symbol("~", "!") and _operand(before) and dialect is not _PG:
-                raise text.malformed(one.start, f"'{one.text}' after a value", f"LIKE or an operator of {dialect}")
-            if one.symbol("!") and dialect is _PG:
-                if two is not None and two.symbol("~"):
-                    raise text.refuse(one.start, "an operator of patterns (!~)", "use NOT LIKE")
-                raise text.malformed(one.start, "'!'", f"an operator of {dialect}")
-        if dialect is _MY and one.word("ISNULL", "NOTNULL") and (two is None or not two.symbol("(")):
-            # A name there, so that "a ISNULL" is a with another name.
-            raise text.refuse(one.start, f"the word {one.text.upper()} here", "use IS NULL, IS NOT NULL")
-        if two is not None and one.kind is Kind.NUMBER and two.kind is Kind.WORD and one.end == two.start:
-            if one.text == "0" and dialect is not _PG and two.text[0] in ("xb" if dialect is _MY else "xX"):
-                raise text.refuse(one.start, "a number that is not decimal", "write a decimal number")
-            raise text.malformed(one.start, f"'{one.text}{two.text}'", "a number")
-        if dialect is _MY and one.word("SELECT") and two is not None and two.word("UNIQUE"):
-            raise text.refuse(two.start, "SELECT UNIQUE", "use SELECT DISTINCT")
+        if one.kind is Kind.SYMBOL and dialect not in _OPERATORS.get(one.text, (dialect,)):
+            raise text.malformed(one.start, f"'{one.text}'", f"an operator of {dialect}")
+        if one.symbol("~", "!") and ends_operand(before) and dialect is not _PG:
+            raise text.malformed(one.start, f"'{one.text}' after a value", f"LIKE or an operator of {dialect}")
         if two is not None and two.kind is Kind.STRING and one.word(*literals):
             raise text.malformed(one.start, f"'{one.text}' before a string", f"a literal of {dialect}")
         if dialect is _MY and one.word(*_TIGHT) and two is not None and two.symbol("(") and two.start > one.end:
@@ -280,13 +182,6 @@ def _spoken(text: Text, found: tuple[Token, ...], dialect: Dialect) -> None:
         before = one
 
 
-def _operand(token: Token | None) -> bool:
-    """Whether a value ends with this token."""
-    if token is None or token.kind is Kind.SYMBOL:
-        return token is not None and token.text in {")", "]"}
-    return not (token.kind is Kind.WORD and token.text.upper() in {*BEFORE_OPERANDS, "ALL", "DISTINCTROW"})
-
-
 def _not_null(text: Text, found: tuple[Token, ...], dialect: Dialect) -> None:
     """SQLite's ``a NOT NULL``. After a column's type it is a constraint, in all dialects."""
     if dialect is _LITE:
@@ -296,5 +191,5 @@ def _not_null(text: Text, found: tuple[Token, ...], dialect: Dialect) -> None:
     for before, one, two in zip(found, found[1:], found[2:], strict=False):
         depth += before.symbol("(") - before.symbol(")")
         tested = one.word("NOT") and two.word("NULL") and not before.word("IS")
-        if tested and _operand(before) and (not creates or depth > 1):
+        if tested and ends_operand(before) and (not creates or depth > 1):
             raise text.malformed(one.start, "'NOT NULL'", "IS NOT NULL")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -20,7 +20,8 @@ from isolde.tx.place import Place
 class Text:
     """A piece of a named source; ``offset`` is where it begins in ``whole``.
 
-    ``lead`` is how many of its characters nobody wrote: they are there to be parsed, and have no place.
+    ``lead`` is how many of its characters nobody wrote: they are there to be parsed, and have no place. ``strict``: what the
+    dialect's database does not read is no SQL here either; else the text is taken for one that some server has accepted.
     """
 
     whole: str
@@ -28,6 +29,7 @@ class Text:
     offset: int = 0
     end: int | None = None
     lead: int = 0
+    strict: bool = True
 
     @cached_property
     def content(self) -> str:
@@ -44,14 +46,14 @@ class Text:
         return Place(self.source, line, at - self._lines[line - 1] + 1)
 
     def slice(self, start: int, end: int) -> Text:
-        piece = Text(self.whole, self.source, self.offset + start, self.offset + end)
+        piece = replace(self, offset=self.offset + start, end=self.offset + end, lead=0)
         piece.__dict__["_lines"] = self._lines
         return piece
 
     def surrounded(self, before: str, after: str = "") -> Text:
         """The same text between others, with places as they were."""
         whole = f"{self.whole[: self.offset]}{before}{self.content}{after}"
-        piece = Text(whole, self.source, self.offset, None, len(before))
+        piece = replace(self, whole=whole, end=None, lead=len(before))
         piece.__dict__["_lines"] = self._lines
         return piece
 

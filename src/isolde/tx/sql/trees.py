@@ -22,7 +22,7 @@ from sqlglot.tokenizer_core import TokenType
 from isolde.errors import MalformedProgram, OutsideFragment
 from isolde.tx.dialects import Dialect
 from isolde.tx.place import Place
-from isolde.tx.sql import spelling
+from isolde.tx.sql import misread, spelling
 from isolde.tx.sql.reserved import RESERVED
 from isolde.tx.sql.text import Prepared, Text, Token, fold, prepare
 
@@ -267,7 +267,7 @@ class Reading:
         mysql = self.dialect is Dialect.MYSQL
         quote = "`" if mysql else '"'
         free = node.args.get("quoted") or (label and self.dialect is Dialect.POSTGRESQL)
-        if not free and str(node.this).lower() in RESERVED[self.dialect]:
+        if self.prepared.text.strict and not free and str(node.this).lower() in RESERVED[self.dialect]:
             word = f"the word {str(node.this).upper()} as a name"
             raise self.malformed(node, word, f"{quote}{node.this}{quote}, or another name")
         if node.meta.get("string") and not (self.dialect is Dialect.SQLITE or (label and mysql)):
@@ -285,7 +285,9 @@ class Reading:
 def trees(text: Text, dialect: Dialect) -> tuple[list[exp.Expr], Reading]:
     """The trees of all statements in ``text``; ``MalformedProgram`` if it is no SQL."""
     prepared = prepare(text, dialect)
-    spelling.check(text, prepared.tokens, dialect)
+    misread.refuse_misread(text, prepared.tokens, dialect)
+    if text.strict:
+        spelling.check(text, prepared.tokens, dialect)
     try:
         with _quietly():
             parser, spoken = _parser(dialect)
@@ -293,7 +295,7 @@ def trees(text: Text, dialect: Dialect) -> tuple[list[exp.Expr], Reading]:
     except RecursionError:
         raise text.refuse(0, "an expression that is nested so deeply", "use several statements") from None
     except ParseError as error:
-        raise spelling.unread(text, prepared.tokens) or _parse_error(error, prepared) from None
+        raise misread.unread(text, prepared.tokens) or _parse_error(error, prepared) from None
     except SqlglotError as error:
         raise text.malformed(0, str(error).splitlines()[0], "SQL") from None
     except Exception as error:
@@ -304,7 +306,8 @@ def trees(text: Text, dialect: Dialect) -> tuple[list[exp.Expr], Reading]:
     )
 
 
-def _parse_error(error: ParseError, prepared: Prepared) -> MalformedProgram:
+def _parse_error(error: ParseError, prepared: Prepared) -> MalformedProgram | OutsideFragment:
+    """A text that a server has accepted is SQL, though sqlglot cannot read it."""
     details: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
     highlight = str(details.get("highlight") or "")
     line, column = int(details.get("line") or 1), int(details.get("col") or 1)
@@ -313,4 +316,6 @@ def _parse_error(error: ParseError, prepared: Prepared) -> MalformedProgram:
     position = prepared.original(min(start, max(len(prepared.sql) - 1, 0)))
     description = str(details.get("description") or "").split("<")[0].strip().rstrip(".")
     found = f"'{highlight}'" if highlight.strip() else "the end of the statement"
+    if not prepared.text.strict:
+        return prepared.text.refuse(position, f"SQL in which {found} stands here")
     return prepared.text.malformed(position, f"{found} ({description})" if description else found, "SQL")
