@@ -1,7 +1,8 @@
 """Random transaction functions of the documented subset of Python, as source text.
 
-Names tell what they hold: ``a``, ``b`` are parameters, ``v`` integers that may be ``None``, ``s`` texts, ``r`` rows, ``q`` lists of rows, ``w`` what
-counts the rounds of a ``while``, and is assigned to by nothing else.
+Names tell what they hold: ``a``, ``b`` are parameters, ``c`` a parameter that is a list of integers, ``d`` one that is a list of pairs of an integer
+and a text, ``v`` integers that may be ``None``, ``s`` texts, ``r`` rows, ``q`` lists of rows, ``w`` what counts the rounds of a ``while``, and is
+assigned to by nothing else.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 from random import Random
 
 INTEGERS, TEXTS, ROWS, LISTS = ("v1", "v2", "v3"), ("s1", "s2"), ("r1", "r2"), ("q1", "q2")
+GIVEN = {"c": ("v1",), "d": ("v2", "s2")}
+"""Parameters that are lists, and the names that a loop over one gives its elements to."""
+PARAMETERS = ", ".join(("a", "b", *GIVEN))
 COLUMNS = ("id", "n")
 ROW = "SELECT id, n, s FROM t WHERE id = :x"
 LIST = "SELECT id, n, s FROM t WHERE id >= :x ORDER BY id"
@@ -51,7 +55,13 @@ class Functions:
         if tail and not self.calls:
             # Calls of calls in loops would take long.
             self.before.append((name, self.returned))
-        return "\n".join(["@transaction", f"def {name}(tx, a, b):", *lines, *tail])
+        typed = "a, b, c: list[int], d: list[tuple[int, str]]"
+        told = self.random.choice((typed, PARAMETERS)) if self.uses_lists(lines) else typed
+        return "\n".join(["@transaction", f"def {name}(tx, {told}):", *lines, *tail])
+
+    def uses_lists(self, lines: list[str]) -> bool:
+        """Whether the text itself tells that both are lists: an annotation has to if nothing else does."""
+        return all(any(f"in {name}:" in line or f"len({name})" in line for line in lines) for name in GIVEN)
 
     # Statements
 
@@ -75,7 +85,7 @@ class Functions:
     def statement(self) -> list[str]:
         choices = [self.assignment] * 6 + [self.change, self.augmented, self.together, self.ending]
         if self.indent < 4:
-            choices += [self.conditional] * 3 + [self.each, self.span, self.repeat]
+            choices += [self.conditional] * 3 + [self.each, self.span, self.repeat] + [self.element] * 2
         if self.loops:
             choices += [self.jump] * 2
         if self.before:
@@ -121,7 +131,7 @@ class Functions:
         self.calls += 1
         name, count = self.random.choice(self.before)
         into = ", ".join(INTEGERS[:count])
-        line = f"{into} = {name}(tx, {self.integer()}, {self.integer()})"
+        line = f"{into} = {name}(tx, {self.integer()}, {self.integer()}, {', '.join(GIVEN)})"
         self.known |= set(INTEGERS[:count])
         return [line]
 
@@ -154,6 +164,15 @@ class Functions:
         names = ("r1",) if self.random.random() < 0.7 else ("v1", "v2", "s1")
         self.known |= set(names)
         lines = [f"for {', '.join(names)} in {source}:", *self.inner(1)]
+        self.known = known
+        return lines
+
+    def element(self) -> list[str]:
+        """A loop over a list that the caller gave."""
+        given, names = self.random.choice(list(GIVEN.items()))
+        known = set(self.known)
+        self.known |= set(names)
+        lines = [f"for {', '.join(names)} in {given}:", *self.inner(1)]
         self.known = known
         return lines
 
@@ -194,8 +213,8 @@ class Functions:
         if roll < 0.5 and rows and depth == 0:
             row, column = self.random.choice(rows), self.random.choice(COLUMNS)
             return self.random.choice((f"{row}.{column}", f"{row}[{column!r}]"))
-        if roll < 0.55 and lists and depth == 0:
-            return f"len({self.random.choice(lists)})"
+        if roll < 0.55 and depth == 0:
+            return f"len({self.random.choice([*lists, *GIVEN])})"
         left, right = self.integer(depth + 1), self.integer(depth + 1)
         if roll < 0.8:
             return f"({left} {self.random.choice('+-*')} {right})"
@@ -234,6 +253,8 @@ class Functions:
             there = f"{row} is not None and {row}.n is not None and {row}.n > {self.random.randint(0, 5)}"
             gone = f"{row} is None or {row}.id == {self.integer(2)}"
             return self.random.choice((row, f"{row} is None", f"({there})", f"({gone})", f"{row} is not None"))
+        if roll > 0.97 and depth == 0:
+            return self.random.choice(tuple(GIVEN))
         names = [name for name in INTEGERS if name in self.known]
         if roll < 0.45 and names:
             return f"{self.random.choice(names)} {self.random.choice(('is', 'is not', '==', '!='))} None"

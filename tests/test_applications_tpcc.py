@@ -43,14 +43,14 @@ def test_tpcc_draws_as_the_standard_says() -> None:
     parts = {part.name: part for part in application.parts}
     scale = {"warehouses": 3, "districts": 10, "customers": 3000, "items": 100_000}
     orders = [parts["new_order"].arguments(random, scale) for _ in range(20_000)]
-    lines = [(order, number) for order in orders for number in range(1, order["ol_cnt"] + 1)]
-    assert 0.007 < sum(order[f"item{order['ol_cnt']}"] > 100_000 for order in orders) / len(orders) < 0.013
-    assert 0.008 < sum(order[f"supply{k}"] != order["w_id"] for order, k in lines) / len(lines) < 0.012
+    lines = [(order, item, supply) for order in orders for item, supply, _ in order["lines"]]
+    assert 0.007 < sum(order["lines"][-1][0] > 100_000 for order in orders) / len(orders) < 0.013
+    assert all(1 <= item <= 100_001 for _, item, _ in lines)
+    assert 0.008 < sum(supply != order["w_id"] for order, _, supply in lines) / len(lines) < 0.012
     assert all(
-        (order["all_local"] == 0) == any(order[f"supply{k}"] not in (0, order["w_id"]) for k in range(1, 16))
-        for order in orders
+        (order["all_local"] == 0) == any(supply != order["w_id"] for _, supply, _ in order["lines"]) for order in orders
     )
-    assert {order["ol_cnt"] for order in orders} == set(range(5, 16))
+    assert {len(order["lines"]) for order in orders} == set(range(5, 16))
     payments = [parts["payment"].arguments(random, scale) for _ in range(20_000)]
     assert 0.13 < sum(one["c_w_id"] != one["w_id"] for one in payments) / len(payments) < 0.17
     assert 0.58 < sum(one["by_name"] for one in payments) / len(payments) < 0.62

@@ -88,7 +88,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class ForEach:
-    """The body for each row. ``rows`` is a query, read whole before the first round, or a variable that holds rows.
+    """The body for each row. ``rows`` is a query, read whole before the first round, or a variable that holds rows or a list.
 
     One variable and several columns, or ``row``: the variable is a row.
     """
@@ -235,9 +235,11 @@ Step = (
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A variable with its type and first value. ``many``: a parameter that is a list of values, for ``Pick``.
+    """A variable with its type and first value. ``many``: a parameter that is a list, for ``Pick`` and ``ForEach``.
 
-    ``record``: PL/pgSQL's RECORD, which has no columns, not even null ones, until a row or the lack of one is put into it.
+    ``width``: how many values an element of the list has: 1 for a plain value, more for a tuple, ``None`` where no step looks
+    into an element. ``record``: PL/pgSQL's RECORD, which has no columns, not even null ones, until a row or the lack of one is
+    put into it.
     """
 
     name: str
@@ -245,6 +247,7 @@ class Local:
     default: Expression | None = None
     many: bool = False
     record: bool = False
+    width: int | None = 1
 
 
 @dataclass(frozen=True, slots=True)

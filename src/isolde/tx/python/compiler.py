@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from isolde.errors import MalformedProgram, OutsideFragment
+from isolde.errors import OutsideFragment
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Binary, BinaryOperation, Is, Literal, Name, Parameter, Truth
 from isolde.tx.place import Place
@@ -37,12 +37,12 @@ from isolde.tx.procedures import (
 )
 from isolde.tx.python.expressions import Expressions
 from isolde.tx.python.hints import outside_statement
+from isolde.tx.python.lists import list_uses, lists_of
 from isolde.tx.python.names import Holds, Known, assigned_in, is_builtin, joined, kinds, outer, seen
 from isolde.tx.python.source import Source, returned, source_of
+from isolde.tx.python.statements import read_at, with_arguments
 from isolde.tx.python.transaction import Transaction
 from isolde.tx.queries import Select, Star
-from isolde.tx.rewrite import rewritten
-from isolde.tx.sql import statement
 from isolde.tx.statements import Statement
 
 
@@ -63,7 +63,9 @@ class _Compiler:
     rows: set[str] = field(default_factory=set)
     """Variables that hold one row, or none."""
     tables: set[str] = field(default_factory=set)
-    """Variables that hold a list of rows."""
+    """Variables that hold a list: of rows, or one that the caller gave."""
+    lists: dict[str, int | None] = field(default_factory=dict)
+    """Parameters that are lists, and how many values an element has; ``None`` where no loop looks into one."""
     known: Known | None = None
     """What is known here; ``None`` where nobody gets."""
     breaks: list[list[Known | None]] = field(default_factory=list)
@@ -94,19 +96,29 @@ class _Compiler:
         ):
             body = body[1:]
         steps, place = self.block(body), self.place(definition)
-        return Procedure(definition.name, tuple(map(Local, parameters)), steps, place=place, strict=True)
+        declared = tuple(
+            Local(name, many=True, width=self.lists[name]) if name in self.lists else Local(name) for name in parameters
+        )
+        return Procedure(definition.name, declared, steps, place=place, strict=True)
 
     def kinds(self, definition: ast.FunctionDef, parameters: list[str]) -> None:
-        """Each name holds one kind of thing."""
-        held = dict.fromkeys(parameters, Holds.VALUE)
-        for target, name, kind in kinds(definition, self.handle):
+        """Each name holds one kind of thing, and a list one kind of elements."""
+        for node, name, width in list_uses(self.function, definition):
+            known = self.lists.setdefault(name, width)
+            if known is None:
+                self.lists[name] = width
+            elif width is not None and width != known:
+                what = f"'{name}' for a list of {_elements(known)} and for one of {_elements(width)}"
+                raise self.refusal(node, what, "loop over it with as many names everywhere")
+        held = {name: Holds.LIST if name in self.lists else Holds.VALUE for name in parameters}
+        for target, name, kind in kinds(definition, self.handle, self.lists):
             if name == self.handle:
                 raise self.refusal(target, f"an assignment to the handle '{name}'", "use another name")
             if held.setdefault(name, kind) is not kind:
                 what = f"'{name}' for {held[name].value} and for {kind.value}"
                 raise self.refusal(target, what, "use two names")
         self.rows = {name for name, kind in held.items() if kind is Holds.ROW}
-        self.tables = {name for name, kind in held.items() if kind is Holds.ROWS}
+        self.tables = {name for name, kind in held.items() if kind in (Holds.ROWS, Holds.LIST)}
 
     def block(self, statements: list[ast.stmt]) -> tuple[Step, ...]:
         return tuple(step for node in statements for step in self.steps(node))
@@ -291,8 +303,19 @@ class _Compiler:
             counts = " or ".join(map(str, sorted(values)))
             what = f"{counts} values of {written} for {len(into)} names"
             raise self.refusal(call, what, "use as many names as it returns values")
-        arguments = tuple(self.expression(argument) for argument in call.args[1:])
+        lists = lists_of(called)
+        arguments = tuple(
+            self.list_argument(argument, written) if place in lists else self.expression(argument)
+            for place, argument in enumerate(call.args[1:])
+        )
         return CallProcedure(called.name, arguments, into or (), self.place(call))
+
+    def list_argument(self, argument: ast.expr, called: str) -> Name:
+        """A list for another transaction: one that the caller gave, as it is."""
+        if not isinstance(argument, ast.Name) or argument.id not in self.lists:
+            what = f"'{ast.unparse(argument)}' for a parameter of {called} that is a list"
+            raise self.refusal(argument, what, "give it a parameter that is a list")
+        return Name(argument.id, place=self.place(argument))
 
     def loop(self, node: ast.For, target: ast.expr, iterated: ast.expr, body: list[ast.stmt]) -> Step:
         place = self.place(node)
@@ -303,6 +326,7 @@ class _Compiler:
                 last = self.expression(ast.copy_location(ast.BinOp(bounds[-1], ast.Sub(), ast.Constant(1)), iterated))
                 return ForRange(target.id, first, last, self.rounds(body, target.id), place=place)
         rows: Statement | str
+        listed = isinstance(iterated, ast.Name) and iterated.id in self.lists
         call = self.database_call(iterated)
         if call is not None and call[0] == "all":
             rows = call[1]
@@ -313,17 +337,19 @@ class _Compiler:
             raise self.refusal(
                 iterated,
                 f"a loop over '{ast.unparse(iterated)}'",
-                "loop over tx.all(…), over its result, over range(stop) or range(start, stop)",
+                "loop over tx.all(…), its result, a parameter that is a list, range(stop) or range(start, stop)",
             )
         match target:
             case ast.Name(name):
-                return ForEach((name,), rows, self.rounds(body, name), row=True, place=place)
+                return ForEach((name,), rows, self.rounds(body, name), row=not listed, place=place)
             case ast.Tuple(elements) if all(isinstance(element, ast.Name) for element in elements):
                 names = self.distinct(target)
                 if call is not None:
                     self.fits(iterated, call[1], len(names))
                 elif len(names) == 1:
-                    raise self.refusal(target, "rows of a variable for one name", "loop with a name: for row in rows")
+                    what = "elements of a list" if listed else "rows of a variable"
+                    instead = f"loop with a name: for {names[0]} in {rows}"
+                    raise self.refusal(target, f"{what} in a tuple of one name", instead)
                 return ForEach(names, rows, self.rounds(body, *names), place=place)
         raise self.refusal(target, f"the loop variable '{ast.unparse(target)}'", "use a name, or a tuple of names")
 
@@ -355,7 +381,12 @@ class _Compiler:
             if keyword.arg is None:
                 raise self.refusal(node, "** in a call of the database", "name each parameter")
             given[keyword.arg] = self.argument(keyword.value)
-        sql = self.with_arguments(node, self.parsed(arguments[0], arguments[0].value), given)
+        text = read_at(arguments[0].value, self.dialect, self.place(arguments[0]))
+        sql, missing, unused = with_arguments(text, given)
+        if missing:
+            raise self.refusal(node, f"the parameter :{missing[0]} without a value", f"pass {missing[0]}=…")
+        if unused:
+            raise self.refusal(node, f"the argument {unused[0]}", f"the SQL has no :{unused[0]}")
         if method != "execute" and not isinstance(sql, Select) and not sql.returning:
             raise self.refusal(
                 node, f"{self.handle}.{method} of a statement without rows", f"use {self.handle}.execute"
@@ -366,16 +397,6 @@ class _Compiler:
                 raise self.refusal(node, f"{self.handle}.value of '*'", "name the one column")
         return method, sql
 
-    def parsed(self, node: ast.expr, sql: str) -> Statement:
-        """The statement; what is wrong with it is told at the line of the function."""
-        place = str(self.place(node))
-        try:
-            return statement(sql, self.dialect, place)
-        except OutsideFragment as error:
-            raise OutsideFragment(place, error.what, error.instead) from None
-        except MalformedProgram as error:
-            raise MalformedProgram(place, error.found, error.expected) from None
-
     def argument(self, value: ast.expr) -> Parameter | Literal:
         """A value for a parameter of a statement: a variable, or one that is computed just before."""
         if isinstance(value, ast.Name) and value.id not in self.rows | self.tables:
@@ -385,23 +406,6 @@ class _Compiler:
         if isinstance(expression, Literal):
             return expression
         return Parameter(self.temporary(expression, self.place(value)))
-
-    def with_arguments(self, node: ast.expr, sql: Statement, given: dict[str, Parameter | Literal]) -> Statement:
-        used: set[str] = set()
-
-        def change(found: Any) -> Any:
-            if not isinstance(found, Parameter):
-                return found
-            if found.name not in given:
-                raise self.refusal(node, f"the parameter :{found.name} without a value", f"pass {found.name}=…")
-            used.add(found.name)
-            return given[found.name]
-
-        bound = rewritten(sql, change)
-        unused = sorted(set(given) - used)
-        if unused:
-            raise self.refusal(node, f"the argument {unused[0]}", f"the SQL has no :{unused[0]}")
-        return bound
 
     def temporary(self, value: Any, place: Place) -> str:
         name = self.unused()
@@ -415,7 +419,7 @@ class _Compiler:
                 return f"_{self.fresh}"
 
     def counted(self, variable: str, place: Place) -> Name:
-        """How many rows a variable holds, counted one by one: the language has no length."""
+        """How many rows or elements a variable holds, counted one by one: the language has no length."""
         count, each = self.unused(), self.unused()
         one_more = Assign(count, BinaryOperation(Binary.ADD, Name(count), Literal(1)), place)
         self.hoisted += [
@@ -487,3 +491,7 @@ class _Compiler:
 
     def refusal(self, node: ast.AST, what: str, instead: str) -> OutsideFragment:
         return OutsideFragment(str(self.place(node)), what, instead)
+
+
+def _elements(width: int) -> str:
+    return "values" if width == 1 else f"tuples of {width}"

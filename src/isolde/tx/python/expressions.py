@@ -44,6 +44,7 @@ class Surroundings(Protocol):
 
     rows: set[str]
     tables: set[str]
+    lists: dict[str, int | None]
     known: Known | None
 
     def place(self, node: ast.AST) -> Place: ...
@@ -70,11 +71,18 @@ class Expressions:
                 return self._constant(node, value, place)
             case ast.Name(name):
                 self._around.usable(node)
+                if name in self._around.lists:
+                    raise self._around.refusal(
+                        node, f"the list '{name}' as a value", f"loop over it, or use len({name})"
+                    )
                 if name in self._around.rows | self._around.tables:
                     raise self._around.refusal(
                         node, f"the row or rows '{name}' as a value", f"name a column: {name}.column"
                     )
                 return Name(name, place=place)
+            case ast.Attribute(ast.Name(name)) | ast.Subscript(ast.Name(name)) if name in self._around.lists:
+                hint = f"loop over it: for element in {name}, or for first, second in {name}"
+                raise self._around.refusal(node, f"'{ast.unparse(node)}', a part of a list", hint)
             case ast.Attribute(ast.Name(row), column) | ast.Subscript(ast.Name(row), ast.Constant(str() as column)):
                 return self._column(node, row, column, place)
             case ast.UnaryOp(ast.USub(), operand):

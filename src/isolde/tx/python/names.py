@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -19,6 +19,7 @@ class Holds(StrEnum):
     VALUE = "a value"
     ROW = "a row"
     ROWS = "rows"
+    LIST = "a list"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,11 @@ def assigned_in(statements: list[ast.stmt]) -> frozenset[str]:
     return frozenset(node.id for node in stored if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
 
 
-def kinds(definition: ast.FunctionDef, handle: str) -> Iterator[tuple[ast.expr, str, Holds]]:
-    """Each assignment to a name: the target, the name, and what it gets. ``None`` fits every kind, and is left out."""
+def kinds(definition: ast.FunctionDef, handle: str, lists: Collection[str]) -> Iterator[tuple[ast.expr, str, Holds]]:
+    """Each assignment to a name: the target, the name, and what it gets. ``None`` fits every kind, and is left out.
+
+    ``lists``: the parameters that are lists, whose elements are values.
+    """
     for node in ast.walk(definition):
         match node:
             case ast.Assign([ast.Name(name) as target], value) | ast.AnnAssign(ast.Name(name) as target, _, value):
@@ -85,7 +89,8 @@ def kinds(definition: ast.FunctionDef, handle: str) -> Iterator[tuple[ast.expr, 
             case ast.AugAssign(ast.Name(name) as target):
                 yield target, name, Holds.VALUE
             case ast.For(ast.Name(name) as target, iterated):
-                yield target, name, Holds.VALUE if _is_range(iterated) else Holds.ROW
+                listed = isinstance(iterated, ast.Name) and iterated.id in lists
+                yield target, name, Holds.VALUE if listed or _is_range(iterated) else Holds.ROW
             case ast.Assign([ast.Tuple(elements)]) | ast.For(ast.Tuple(elements)):
                 yield from ((one, one.id, Holds.VALUE) for one in elements if isinstance(one, ast.Name))
 

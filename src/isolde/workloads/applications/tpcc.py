@@ -8,7 +8,6 @@ first rows in ``tpcc_data``. What differs:
 * Amounts are whole cents, rates (taxes and discounts) ten-thousandths, times milliseconds: integers, exact everywhere.
   Rates are wide, as what they are multiplied with does not fit into 32 bits.
 * A history row has an id; the standard's has no key, and not every reading can tell apart two rows that are equal.
-* The items of an order are 15 triples of parameters, as the language has no lists. Those after ``ol_cnt`` are not looked at.
 * A delivery is one transaction for all districts of a warehouse and is not deferred; terminals and think times are left out.
 * Whether an item is of a brand or generic (clause 2.4.2.2) is for the terminal: its data and those of the stock are read.
 """
@@ -27,17 +26,12 @@ from isolde.workloads.applications.tpcc_tables import DDL
 # fmt: off
 @transaction
 def new_order(
-    tx: Handle, w_id: int, d_id: int, c_id: int, ol_cnt: int, all_local: int, now: int,
-    item1: int, item2: int, item3: int, item4: int, item5: int, item6: int, item7: int, item8: int,
-    item9: int, item10: int, item11: int, item12: int, item13: int, item14: int, item15: int,
-    supply1: int, supply2: int, supply3: int, supply4: int, supply5: int, supply6: int, supply7: int, supply8: int,
-    supply9: int, supply10: int, supply11: int, supply12: int, supply13: int, supply14: int, supply15: int,
-    count1: int, count2: int, count3: int, count4: int, count5: int, count6: int, count7: int, count8: int,
-    count9: int, count10: int, count11: int, count12: int, count13: int, count14: int, count15: int,
+    tx: Handle, w_id: int, d_id: int, c_id: int, all_local: int, now: int, lines: list[tuple[int, int, int]]
 ) -> Any:
-    """Clause 2.4: an order of five to fifteen lines. The item of the last line may be unused: the order is rolled back.
+    """Clause 2.4: an order of five to fifteen lines, each an item, the warehouse that supplies it and how many are wanted.
 
-    Gives the number of the order and what it costs, in units of 10 ** -10 dollars.
+    The item of the last line may be unused: the order is rolled back. Gives the number of the order and what it costs, in units
+    of 10 ** -10 dollars.
     """
     warehouse = tx.one("SELECT w_tax FROM warehouse WHERE w_id = :w_id", w_id=w_id)
     district = tx.one(
@@ -57,32 +51,16 @@ def new_order(
     tx.execute(
         "INSERT INTO orders (o_w_id, o_d_id, o_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, o_all_local)"
         " VALUES (:w_id, :d_id, :o_id, :c_id, :now, NULL, :ol_cnt, :all_local)",
-        w_id=w_id, d_id=d_id, o_id=o_id, c_id=c_id, now=now, ol_cnt=ol_cnt, all_local=all_local,
+        w_id=w_id, d_id=d_id, o_id=o_id, c_id=c_id, now=now, ol_cnt=len(lines), all_local=all_local,
     )
     tx.execute(
         "INSERT INTO new_order (no_w_id, no_d_id, no_o_id) VALUES (:w_id, :d_id, :o_id)",
         w_id=w_id, d_id=d_id, o_id=o_id,
     )
     total = 0
-    for number in range(1, ol_cnt + 1):
-        i_id = (
-            item1 if number == 1 else item2 if number == 2 else item3 if number == 3 else item4 if number == 4 else
-            item5 if number == 5 else item6 if number == 6 else item7 if number == 7 else item8 if number == 8 else
-            item9 if number == 9 else item10 if number == 10 else item11 if number == 11 else item12 if number == 12 else
-            item13 if number == 13 else item14 if number == 14 else item15
-        )
-        supply_w_id = (
-            supply1 if number == 1 else supply2 if number == 2 else supply3 if number == 3 else supply4 if number == 4 else
-            supply5 if number == 5 else supply6 if number == 6 else supply7 if number == 7 else supply8 if number == 8 else
-            supply9 if number == 9 else supply10 if number == 10 else supply11 if number == 11 else supply12 if number == 12 else
-            supply13 if number == 13 else supply14 if number == 14 else supply15
-        )
-        quantity = (
-            count1 if number == 1 else count2 if number == 2 else count3 if number == 3 else count4 if number == 4 else
-            count5 if number == 5 else count6 if number == 6 else count7 if number == 7 else count8 if number == 8 else
-            count9 if number == 9 else count10 if number == 10 else count11 if number == 11 else count12 if number == 12 else
-            count13 if number == 13 else count14 if number == 14 else count15
-        )
+    number = 0
+    for i_id, supply_w_id, quantity in lines:
+        number = number + 1
         item = tx.one("SELECT i_price, i_name, i_data FROM item WHERE i_id = :i_id", i_id=i_id)
         if item is None:
             tx.abort("item number is not valid")

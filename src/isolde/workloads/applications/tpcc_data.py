@@ -73,13 +73,10 @@ def new_order(random: Random, scale: Scale) -> dict[str, Any]:
     lines.sort()
     if random.randint(1, 100) == 1:
         lines[-1] = (lines[-1][0], scale["items"] + 1, lines[-1][2])
-    filled = lines + [(0, 0, 0)] * (LINES_MAX - len(lines))
-    triples: dict[str, int] = {}
-    for number, (supply, item, quantity) in enumerate(filled, 1):
-        triples |= {f"item{number}": item, f"supply{number}": supply, f"count{number}": quantity}
     all_local = int(all(supply == home["w_id"] for supply, _, _ in lines))
+    ordered = [(item, supply, quantity) for supply, item, quantity in lines]
     customer = _customer(random, scale)
-    return {**home, "c_id": customer, "ol_cnt": len(lines), "all_local": all_local, "now": moment(random), **triples}
+    return {**home, "c_id": customer, "all_local": all_local, "now": moment(random), "lines": ordered}
 
 
 def payment(random: Random, scale: Scale) -> dict[str, Any]:
