@@ -7,11 +7,11 @@ from typing import Any, Self, cast
 from isolde.databases.contract import Kind, SqlConnection, Table
 from isolde.databases.handle import DatabaseHandle
 from isolde.databases.registry import offer_named, open_database
+from isolde.databases.translate import Translator
 from isolde.errors import ConnectionLost, UsageError
 from isolde.tx.python import AbortedByProgram, Transaction
 from isolde.tx.render import render_schema
 from isolde.tx.schema import Schema
-from isolde.tx.translate import Translator
 
 _NO_TABLE = Table("isolde_caller", Kind.REGISTERS, 0)
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from isolde.databases.contract import SqlConnection
+from isolde.databases.translate import Ready, Translator
 from isolde.errors import IsoldeError, UsageError
 from isolde.tx.dialects import Dialect
 from isolde.tx.python.handle import Answer, Handle
-from isolde.tx.translate import Ready, Translator
 
 
 class DatabaseHandle(Handle):

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from isolde.databases import Connection, Kind, Offer, SqlConnection, Table
 from isolde.databases.handle import DatabaseHandle
+from isolde.databases.translate import Ready, Translator
 from isolde.engines.record.application.install import Installation
 from isolde.engines.record.application.values import as_json
 from isolde.engines.record.client import Client, GivenUp, Surroundings
@@ -22,7 +23,6 @@ from isolde.errors import IsoldeError, MalformedProgram, OutsideFragment, UsageE
 from isolde.tx.dialects import Dialect
 from isolde.tx.python import AbortedByProgram
 from isolde.tx.python.handle import Answer
-from isolde.tx.translate import Ready, Translator
 from isolde.workloads.application import Part
 from isolde.workloads.blame import blamed, in_one_line
 

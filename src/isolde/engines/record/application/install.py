@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, cast, get_args
 
 from isolde.databases import Database, Kind, Offer, SqlConnection, Table
+from isolde.databases.translate import Translator
 from isolde.databases.waiting import FILL_S, STATEMENT_S, patiently
 from isolde.engines.record.application.values import as_json
 from isolde.errors import (
@@ -21,12 +22,12 @@ from isolde.errors import (
     StatementFailed,
     UsageError,
 )
+from isolde.semantics.core.labels import labels
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Constant, Literal
 from isolde.tx.render import render_schema, rendered
 from isolde.tx.render.words import quoted
 from isolde.tx.statements import Insert
-from isolde.tx.translate import Translator
 from isolde.workloads.application import Application, Scale
 from isolde.workloads.blame import blamed
 
@@ -164,7 +165,7 @@ class Installation:
                 text, _ = self.translator.private_text(limited)
                 rows = self._read(connection, invariant.name, text)
                 if rows:
-                    columns = self.translator.columns(limited)
+                    columns = labels(limited, self.application.schema)
                     found.append(Broken(invariant.name, invariant.meaning, columns, tuple(rows[:_SHOWN]), after))
             return found
         finally:

@@ -6,10 +6,11 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from isolde.errors import MalformedProgram, OutsideFragment
+from isolde.errors import OutsideFragment
+from isolde.semantics.core.labels import labels
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Aggregate, Aggregation, Call, Function, Is, Literal, Name, Parameter, Truth
-from isolde.tx.queries import Item, Join, QuerySource, Select, Source, Star, TableSource
+from isolde.tx.queries import Select, TableSource
 from isolde.tx.render import rendered
 from isolde.tx.rewrite import rewritten
 from isolde.tx.schema import ForeignKey, Schema, Table
@@ -59,7 +60,9 @@ class Translator:
     def _translated(self, node: Statement) -> Ready:
         text, parameters = self.private_text(node)
         original, _ = rendered(node, self.dialect)
-        return Ready(text, parameters, self.columns(node), json.dumps(original).encode(), not isinstance(node, Select))
+        return Ready(
+            text, parameters, labels(node, self.schema), json.dumps(original).encode(), not isinstance(node, Select)
+        )
 
     def _renamed(self, node: Statement) -> Statement:
         def change(found: Any) -> Any:
@@ -90,31 +93,6 @@ class Translator:
     def _private_table(self, table: Table) -> Table:
         keys = tuple(ForeignKey(key.columns, self.prefix + key.table, key.references) for key in table.foreign_keys)
         return replace(table, name=self.prefix + table.name, foreign_keys=keys)
-
-    def columns(self, node: Statement) -> tuple[str, ...]:
-        """What the columns that come back are called."""
-        if isinstance(node, Select):
-            return tuple(name for item in node.items for name in self._names(item, node.source))
-        source = TableSource(node.table)
-        return tuple(name for item in node.returning for name in self._names(item, source))
-
-    def _names(self, item: Item | Star, source: Source | None) -> tuple[str, ...]:
-        if isinstance(item, Item):
-            if item.alias is not None:
-                return (item.alias,)
-            return (item.expression.name if isinstance(item.expression, Name) else "?column?",)
-        tables = [table for table in _tables(source) if item.table in (None, _known_as(table))]
-        return tuple(name for table in tables for name in self._all(table))
-
-    def _all(self, source: TableSource | QuerySource) -> tuple[str, ...]:
-        if isinstance(source, QuerySource):
-            return self.columns(source.query)
-        table = self.schema.tables.get(source.table)
-        if table is None:
-            raise MalformedProgram(
-                str(source.place or "statement"), f"the table {source.table}", f"one of {', '.join(self.schema.tables)}"
-            )
-        return tuple(column.name for column in table.columns)
 
 
 def _with_a_type(found: Any) -> Any:
@@ -155,17 +133,3 @@ def _qualifies(node: Statement, table: str) -> bool:
 
     rewritten(node, look)
     return bool(seen)
-
-
-def _known_as(source: TableSource | QuerySource) -> str:
-    return source.alias if isinstance(source, QuerySource) else source.name
-
-
-def _tables(source: Source | None) -> list[TableSource | QuerySource]:
-    match source:
-        case None:
-            return []
-        case Join(_, left, right, _):
-            return [*_tables(left), *_tables(right)]
-        case _:
-            return [source]

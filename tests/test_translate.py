@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from isolde.databases.translate import Translator
 from isolde.errors import OutsideFragment
+from isolde.semantics.concrete import Store
 from isolde.tx import Dialect
-from isolde.tx.sql import schema
-from isolde.tx.translate import Translator
+from isolde.tx.sql import schema, statement
 
 TABLES = schema(
     "CREATE TABLE one (id INT PRIMARY KEY, v INT); CREATE TABLE two (id INT PRIMARY KEY, v INT UNIQUE)",
@@ -49,3 +50,17 @@ def test_postgresql_is_told_what_a_parameter_is_where_all_types_are_taken() -> N
         ("SELECT id FROM one WHERE :a IS TRUE", "SELECT id FROM one AS one WHERE $1 IS TRUE"),
     ):
         assert translator.ready(written, Dialect.POSTGRESQL).text == sent
+
+
+def test_columns_have_the_same_names_on_the_store_and_on_a_database() -> None:
+    store = Store(TABLES, Dialect.POSTGRESQL)
+    for text in (
+        "SELECT COUNT(*), SUM(v) FROM one",
+        "SELECT v, v + 1, id AS k, MAX(v) FROM one GROUP BY id, v",
+        "SELECT q.*, one.* FROM (SELECT id AS a, COUNT(*) FROM two GROUP BY id) AS q JOIN one ON one.id = q.a",
+        "INSERT INTO one VALUES (1, 2) RETURNING *",
+    ):
+        ready = Translator(TABLES, Dialect.SQLITE, "").ready(text, Dialect.POSTGRESQL)
+        result = store.copy().transaction().run(statement(text, Dialect.POSTGRESQL))
+        assert ready.columns == result.columns
+    assert ready.columns == ("id", "v")
