@@ -45,6 +45,7 @@ benchmark: $(VENV)/.benchmark-extras
 	$(BIN)/python benchmarks/check.py
 	$(BIN)/python benchmarks/linearizable.py
 	$(BIN)/python benchmarks/store.py
+	$(BIN)/python benchmarks/compiling.py
 
 # Some minutes: where the order of writes is open.
 benchmark-search: $(VENV)/.benchmark-extras

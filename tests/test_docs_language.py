@@ -18,5 +18,5 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     script.write_text("\n\n".join(examples))
     monkeypatch.chdir(tmp_path)
     names = runpy.run_path(str(script))
-    assert names["store"].state()["course"] == [(1, 29)]
+    assert names["store"].state()["course"] == [(1, 26)]
     assert names["enroll"].procedure.body[0].__class__.__name__ == "Fetch"

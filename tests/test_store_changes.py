@@ -57,15 +57,9 @@ def test_of_different_rows_with_one_key_the_order_says_which_is_kept(dialect: Di
 
 
 @pytest.mark.parametrize("dialect", [PG, LITE])
-def test_rows_that_are_left_out_in_any_order_have_none(dialect: Dialect) -> None:
-    taken = "INSERT INTO t SELECT a, b, 0 FROM s WHERE i < 3 ON CONFLICT (u) DO NOTHING"
-    assert after(filled(dialect), taken) == TARGET
+def test_rows_that_are_alike_need_no_order(dialect: Dialect) -> None:
     alike = "INSERT INTO t SELECT a + 5, 7, 0 FROM s WHERE i < 3 ON CONFLICT (u) DO NOTHING"
     assert after(filled(dialect), alike) == [*TARGET, (6, 7, 0)]
-    unchanged = (
-        "INSERT INTO t SELECT a, b, b FROM s WHERE i < 3 ON CONFLICT (u) DO UPDATE SET w = 0 WHERE excluded.w > 50"
-    )
-    assert after(filled(dialect), unchanged) == TARGET
 
 
 def test_the_last_of_different_rows_with_one_key_replaces_the_others() -> None:
@@ -76,11 +70,9 @@ def test_the_last_of_different_rows_with_one_key_replaces_the_others() -> None:
 
 def test_a_row_that_is_changed_by_several_rows_needs_their_order() -> None:
     change = "INSERT INTO t SELECT a, b, b FROM s WHERE i < 3 {} ON CONFLICT (u) DO UPDATE SET w = excluded.w WHERE excluded.w > {}"
-    # PostgreSQL fails at whatever comes after a change, so that one change among others is open, and two never are.
     assert "different rows have one key" in refused(filled(PG), change.format("", 15))
     assert after(filled(PG), change.format("ORDER BY i", 15)) == [(1, 100, 20), (5, 500, 5)]
     assert after(filled(PG), change.format("ORDER BY i DESC", 15)) == "cardinality"
-    assert after(filled(PG), change.format("", 5)) == "cardinality"
     assert "different rows have one key" in refused(filled(LITE), change.format("", 5))
     assert after(filled(LITE), change.format("ORDER BY i", 5)) == [(1, 100, 20), (5, 500, 5)]
     assert after(filled(LITE), change.format("ORDER BY i DESC", 5)) == [(1, 100, 10), (5, 500, 5)]
@@ -89,7 +81,6 @@ def test_a_row_that_is_changed_by_several_rows_needs_their_order() -> None:
 @pytest.mark.parametrize("dialect", [PG, LITE])
 def test_keys_changed_by_a_conflict_need_an_order_where_rows_share_them(dialect: Dialect) -> None:
     change = "INSERT INTO t SELECT a * 4 - 3, b * {}, b FROM s WHERE i > 1 {} ON CONFLICT (u) DO UPDATE SET v = excluded.v + {}"
-    assert after(filled(dialect), change.format(1, "", 1)) == [(1, 21, 1), (5, 31, 5)]
     assert "ON CONFLICT changes the key" in refused(filled(dialect), change.format(10, "", 100))
     assert after(filled(dialect), change.format(10, "ORDER BY i", 100)) == [(1, 300, 1), (5, 400, 5)]
 
@@ -146,7 +137,7 @@ SEEN = [
         [(1, 100, 1), (5, 500, 9)],
     ),
     (
-        "UPDATE t SET w = 9 WHERE u = 5 AND w > (SELECT q.w FROM t AS q WHERE q.u < t.u)",
+        "UPDATE t SET w = 9 WHERE u = 5 AND w > (SELECT max(q.w) FROM t AS q WHERE q.u < t.u)",
         [(1, 100, 1), (5, 500, 9)],
         [(1, 100, 1), (5, 500, 9)],
     ),

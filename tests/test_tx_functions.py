@@ -117,7 +117,6 @@ def _names(spoken: str) -> set[str]:
         (PG, "UCASE('a')", "UPPER"),
         (PG, "1 <=> 1", "operator"),
         (PG, "1 == 1", "operator"),
-        (PG, "1_000", "number"),
         (MY, "IIF(1, 1, 2)", "CASE"),
         (MY, "1::int", "operator"),
         (LITE, "5 DIV 2", "operator"),

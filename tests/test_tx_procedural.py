@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isolde.errors import MalformedProgram, OutsideFragment
+from isolde.semantics.concrete import Ending, Store
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Parameter
 from isolde.tx.place import Place
@@ -403,12 +404,13 @@ AMBIGUOUS = [
 @pytest.mark.parametrize(("text", "refused"), AMBIGUOUS)
 def test_a_name_that_is_a_variable_and_a_column_is_ambiguous_in_postgresql(text: str, refused: bool) -> None:
     whole = "{}CREATE PROCEDURE p(b INT) AS $$ {} BEGIN {} END $$ LANGUAGE plpgsql;"
-    if refused:
-        with pytest.raises(OutsideFragment, match="'b', which is a variable and a column"):
-            program(whole.format(TABLE, "", text), PG)
-    else:
-        assert program(whole.format(TABLE, "", text), PG).procedures
-    assert program(whole.format(TABLE, "#variable_conflict use_column", text), PG).procedures
+    for option, ambiguous in (("", refused), ("#variable_conflict use_column", False)):
+        found = program(whole.format(TABLE, option, text), PG)
+        if ambiguous:
+            with pytest.raises(OutsideFragment, match="'b', which is a variable and a column"):
+                Store(found.schema, PG).call(found, "p", [1])
+        else:
+            assert Store(found.schema, PG).call(found, "p", [1]).ending is Ending.RETURNED
 
 
 def _assigned(found: Program) -> object:

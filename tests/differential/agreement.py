@@ -175,7 +175,7 @@ def _left_open(why: str, statement: st.Statement, store: Store, tally: Tally) ->
     tally.left_open[why] += 1
     if not isinstance(statement, qu.Select):
         # The two may have taken different ids on the way.
-        store.writable(store.catalog.table(statement.table).position).uncertain = True
+        store.writable(store.catalog.table(statement.table).position).ids.uncertain = True
 
 
 def filled(seed: int, generator: Generator, store: Store, real: Real, tally: Tally) -> bool:

@@ -5,13 +5,13 @@ What a database leaves open is not asked for: LIMIT only with an order by key, n
 
 from __future__ import annotations
 
-from isolde.semantics.concrete.sources import parts
 from isolde.tx import expressions as ex
 from isolde.tx import queries as qu
 from isolde.tx import schema as sc
 from isolde.tx import statements as st
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Binary
+from isolde.tx.walk import parts
 
 from .generation_expressions import BOOL, COMPARE, DEC, FLOAT, INT, KINDS, TEXT, ExpressionGenerator, Scope
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from isolde.semantics.concrete.mysql_values import text_number
-from isolde.semantics.concrete.sources import parts
+from isolde.semantics.core.values.mysql import text_number
 from isolde.tx import expressions as ex
 from isolde.tx import queries as qu
 from isolde.tx import schema as sc
 from isolde.tx import statements as st
 from isolde.tx.expressions import Binary
+from isolde.tx.walk import parts
 
 
 def known_bug(statement: st.Statement, schema: sc.Schema) -> str | None:

@@ -104,11 +104,15 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A column or a variable; ``table`` is a table's name or alias, or a row variable of a procedure."""
+    """A column or a variable; ``table`` is a table's name or alias, or a row variable of a procedure.
+
+    ``contested``: the name as it was written, where a variable of PL/pgSQL has it: a column of that name makes it ambiguous.
+    """
 
     name: str
     table: str | None = None
     place: Place | None = field(default=None, compare=False)
+    contested: str | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,24 +7,35 @@ compiled form belongs to the schema and the dialect, and is shared by copies of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain, zip_longest
 from typing import Any
 
 from isolde.errors import ExecutionError, UsageError
-from isolde.semantics.concrete.catalog import Catalog
-from isolde.semantics.concrete.compiler import Compiler, Writer
-from isolde.semantics.concrete.expressions import Frame
+from isolde.semantics.concrete.arguments import LISTS, Argument, refuse_unlike_python
+from isolde.semantics.concrete.changes import change_function
+from isolde.semantics.concrete.code import Unit
 from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal, Ending, Outcome, Result
-from isolde.semantics.concrete.procedures import ProcedureCompiler
-from isolde.semantics.concrete.rules import outside
-from isolde.semantics.concrete.statements import compile_statement
-from isolde.semantics.concrete.static import NULL, WIDE, Code, Static, rows_of
-from isolde.semantics.concrete.tables import Row, TableData, Undo, take_back
+from isolde.semantics.concrete.procedures import procedure_function
+from isolde.semantics.concrete.queries import query_function
+from isolde.semantics.core.catalog import Catalog
+from isolde.semantics.core.elaborate import Elaborator
+from isolde.semantics.core.elaborate_procedures import columns_of, elaborate_procedure, elaborate_statement
+from isolde.semantics.core.nodes import Constant as ConstantNode
+from isolde.semantics.core.relations import Batch, Insert, Query
+from isolde.semantics.core.relations import Statement as CoreStatement
+from isolde.semantics.core.scope import Scope, Variables
+from isolde.semantics.core.types import NULL, WIDE, ValueType, rows_of
+from isolde.semantics.tables.constraints import add
+from isolde.semantics.tables.memory import MemoryTable
+from isolde.semantics.tables.view import Row, TableView, Undo, take_back
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Constant
 from isolde.tx.procedures import Program
-from isolde.tx.queries import Select
 from isolde.tx.schema import Schema
+from isolde.tx.sql import statement as read_statement
+from isolde.tx.sql.literals import Shape, shape
 from isolde.tx.statements import Statement
 
 STEPS_MAX = 1_000_000
@@ -33,9 +44,21 @@ STEPS_MAX = 1_000_000
 FIRST_NEW_ID = 1_000_000_000
 """Ids that procedures draw begin here: the small ids of rows that were loaded stay free, and they fit into 32 bits."""
 
-Argument = Constant | Sequence[Constant]
-"""What a procedure is given: a value, or a list of values for a parameter that is one."""
 State = dict[str, list[Row]]
+
+
+class NoBatch(Exception):
+    """The rows of an INSERT cannot be given one by one: it is read as it is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A compiled statement: a function of the store and the parameters. The node is kept, because code is found by it."""
+
+    function: Any
+    columns: tuple[str, ...]
+    is_query: bool
+    node: Statement
 
 
 class Compiled:
@@ -43,43 +66,75 @@ class Compiled:
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
-        self.statements: dict[tuple[int, tuple[Any, ...]], tuple[Statement, Any, tuple[str, ...]]] = {}
+        self.statements: dict[tuple[int, tuple[Any, ...]], Code] = {}
         self.procedures: dict[tuple[int, str, tuple[Any, ...]], tuple[Program, Any]] = {}
-        self.rules = Compiler(catalog).rules
+        self.shapes: dict[tuple[str, Dialect, tuple[ValueType, ...], int], Code] = {}
+        self.no_batches: set[str] = set()
+        self.rules = catalog.rules
 
-    def types(self, values: Iterable[Any]) -> tuple[Static, ...]:
+    def types(self, values: Iterable[Any]) -> tuple[ValueType, ...]:
         return tuple(self._given(value) for value in values)
 
-    def _given(self, value: Any) -> Static:
+    def _given(self, value: Any) -> ValueType:
         if not isinstance(value, tuple):
             return self.rules.given(value)
-        codes = [Code("None", self.rules.given(item)) for (item,) in value if item is not None]
-        if len({code.type.sort for code in codes}) > 1:
+        if not value:
+            # What its elements would have been is told by the parameter.
+            return rows_of(())
+        widths = {len(row) for row in value}
+        if len(widths) > 1 or 0 in widths:
+            raise ExecutionError("type", "the tuples of a list have to be of one length, and not empty")
+        return rows_of(tuple((f"element{place}", self._common(value, place)) for place in range(widths.pop())))
+
+    def _common(self, rows: Sequence[Sequence[Any]], place: int) -> ValueType:
+        nodes = [ConstantNode(None, self.rules.given(row[place])) for row in rows if row[place] is not None]
+        if len({node.type.sort for node in nodes}) > 1:
             raise ExecutionError("type", "the values of a list have to be of one type")
-        type_ = self.rules.common(codes, "a list")[1] if codes else NULL
-        return rows_of((("element", type_),))
+        return self.rules.common(nodes, "a list")[1] if nodes else NULL
 
-    def statement(
-        self, statement: Statement, names: tuple[str, ...], types: tuple[Static, ...]
-    ) -> tuple[Statement, Any, tuple[str, ...]]:
-        compiler = Compiler(self.catalog)
-        frame = Frame(compiler, variables=dict(zip(names, types, strict=True)))
-        rows, _, columns = compile_statement(compiler, statement, frame)
-        writer = Writer()
-        writer.line(f"return {rows}")
-        arguments = ", ".join(["S", *[compiler.namespace.variable(name) for name in names]])
-        compiler.functions.append("\n".join([f"def statement({arguments}):", *writer.lines]))
-        return statement, compiler.finish("statement"), tuple(name for name, _ in columns)
+    def statement(self, statement: Statement, names: tuple[str, ...], types: tuple[ValueType, ...]) -> Code:
+        variables = Variables.of(dict(zip(names, types, strict=True)))
+        core = self._elaborated(statement, variables)
+        return self._emitted(statement, core, [f"v{slot}" for slot in range(len(names))])
 
-    def procedure(self, program: Program, name: str, types: tuple[Static, ...]) -> tuple[Program, Any]:
+    def shaped(self, found: Shape, dialect: Dialect, types: tuple[ValueType, ...]) -> Code:
+        """The code of all statements of a shape. The types are those of the literals, which are parameters in it."""
+        names = [*found.values, *(name for template in found.templates for name in template)]
+        variables = Variables.of(dict(zip(names, types, strict=True)))
+        statement = read_statement(found.text, dialect)
+        core = self._elaborated(statement, variables)
+        arguments = [f"v{slot}" for slot in range(len(found.values))]
+        if found.templates:
+            if not isinstance(core, Insert) or core.queries or len(core.rows) != len(found.templates):
+                raise NoBatch
+            slots = tuple(tuple(variables.slots[name] for name in template) for template in found.templates)
+            core = replace(core, batch=Batch(len(names), slots))
+            arguments.append(f"v{len(names)}")
+        return self._emitted(statement, core, arguments)
+
+    def _elaborated(self, statement: Statement, variables: Variables) -> CoreStatement:
+        scope = Scope(variables=variables, inner_table_hides_outer=self.rules.inner_table_hides_outer)
+        return elaborate_statement(Elaborator(self.catalog), statement, scope)
+
+    def _emitted(self, statement: Statement, core: CoreStatement, arguments: list[str]) -> Code:
+        unit = Unit()
+        if isinstance(core, Query):
+            query_function(unit, core, name="statement", arguments=arguments)
+        else:
+            change_function(unit, self.catalog, core, name="statement", arguments=arguments)
+        columns = tuple(name for name, _ in columns_of(core))
+        return Code(unit.finish("statement"), columns, isinstance(core, Query), statement)
+
+    def procedure(self, program: Program, name: str, types: tuple[ValueType, ...]) -> tuple[Program, Any]:
         procedure = program.procedure(name)
         if procedure is None:
             raise ExecutionError("name", f"there is no procedure {name}")
         if len(types) != len(procedure.parameters):
             raise ExecutionError("type", f"{name} takes {len(procedure.parameters)} arguments; {len(types)} are given")
-        compiler = Compiler(self.catalog)
-        ProcedureCompiler(compiler, program, procedure, types).compile("procedure")
-        return program, compiler.finish("procedure")
+        unit = Unit()
+        routine = elaborate_procedure(Elaborator(self.catalog), program, procedure, types)
+        procedure_function(unit, self.catalog, routine, "procedure")
+        return program, unit.finish("procedure")
 
 
 class Store:
@@ -97,9 +152,11 @@ class Store:
         self.dialect = dialect
         self.schema = schema
         self.catalog = catalog
+        self.rules = catalog.rules
         self.compiled = Compiled(catalog)
-        self.tables = [TableData(info) for info in catalog.tables]
         self.undo: Undo = []
+        self.tables: list[TableView] = [MemoryTable(info, catalog, self.undo) for info in catalog.tables]
+        self._shared: set[int] = set()
         self.steps_max = steps_max
         self.steps_left = steps_max
         self.portals: set[str] = set()
@@ -139,17 +196,17 @@ class Store:
         try:
             sent = self.compiled.rules.sent
             if procedure is not None and procedure.strict:
-                _refuse_changed(arguments, sent)
+                refuse_unlike_python(procedure.parameters, arguments, sent)
             self.counts_found = procedure is not None and procedure.strict
             values = self.called(program, name, [_held(argument, sent) for argument in arguments])
         except AbortSignal as signal:
-            take_back(self.tables, self.undo, 0)
+            take_back(self.undo, 0)
             return Outcome(Ending.ABORTED, reason=signal.reason)
         except AssertionSignal as signal:
-            take_back(self.tables, self.undo, 0)
+            take_back(self.undo, 0)
             return Outcome(Ending.ASSERTION_FAILED, reason=signal.reason)
         except BaseException:
-            take_back(self.tables, self.undo, 0)
+            take_back(self.undo, 0)
             raise
         finally:
             self.counts_found = False
@@ -166,18 +223,18 @@ class Store:
 
     # For generated code
 
-    def writable(self, position: int) -> TableData:
+    def writable(self, position: int) -> TableView:
         """The table, no longer shared with a copy of the store."""
         table = self.tables[position]
-        if table.shared:
-            table = self.tables[position] = table.clone()
+        if position in self._shared and isinstance(table, MemoryTable):
+            table = self.tables[position] = table.clone(self.undo)
+            self._shared.discard(position)
         return table
 
     def next_id(self, position: int) -> int:
-        table = self.writable(position)
-        value = table.counter
-        table.counter += 1
-        return value
+        ids = self.writable(position).ids
+        ids.next += 1
+        return ids.next - 1
 
     def new_id(self) -> int:
         """An id that was never drawn: no rollback gives one back."""
@@ -202,33 +259,36 @@ class Store:
         data = self.writable(self.catalog.table(table).position)
         info = data.info
         for row in rows:
-            data.insert(tuple(row), self.undo)
+            add(data, tuple(row))
             given = row[info.generated] if info.generated is not None else None
             if isinstance(given, int):
-                data.counter = max(data.counter, given + 1)
+                data.ids.next = max(data.ids.next, given + 1)
         self.undo.clear()
 
     def copy(self) -> Store:
         """A store of its own with the same rows, which are shared until one of the two changes a table."""
         twin = object.__new__(Store)
         twin.__dict__.update(self.__dict__)
-        for table in self.tables:
-            table.shared = True
+        self._shared = set(range(len(self.tables)))
+        twin._shared = set(self._shared)
         twin.tables = list(self.tables)
         twin.undo = []
         twin._open = False
         return twin
 
+    def over(self, tables: Sequence[TableView], log: Undo) -> Store:
+        """A store that runs on these views; ``log`` is where they put what they replace."""
+        twin = self.copy()
+        twin.tables, twin.undo, twin._shared = list(tables), log, set()
+        return twin
+
     def state(self) -> State:
         """All rows as plain data, in the order of their insertion."""
-        return {table.info.table.name: list(table.rows.values()) for table in self.tables}
+        return {table.info.table.name: [row for _, row in table.all()] for table in self.tables}
 
     def same_state(self, other: Store) -> bool:
         """Whether both hold the same rows; neither the order nor the counters of ids count."""
-        return all(
-            _bag(mine.rows.values()) == _bag(theirs.rows.values())
-            for mine, theirs in zip(self.tables, other.tables, strict=True)
-        )
+        return all(_bag(mine) == _bag(theirs) for mine, theirs in zip(self.tables, other.tables, strict=True))
 
     def __eq__(self, other: object) -> bool:
         return self.same_state(other) if isinstance(other, Store) else NotImplemented
@@ -236,37 +296,41 @@ class Store:
     __hash__ = object.__hash__
 
 
-def _bag(rows: Iterable[Row]) -> dict[Row, int]:
+def _bag(table: TableView) -> dict[Row, int]:
     counted: dict[Row, int] = {}
-    for row in rows:
+    for _, row in table.all():
         counted[row] = counted.get(row, 0) + 1
     return counted
 
 
 def _held(argument: Argument, sent: Mapping[type, Callable[[Any], Any]]) -> Any:
-    """What the database makes of it; a list as rows of one column, which is how variables hold many values."""
-    if isinstance(argument, list | tuple):
-        return tuple((_held(item, sent),) for item in argument)
+    """What the database makes of it; a list as rows, which is how variables hold many values."""
+    if isinstance(argument, LISTS):
+        rows = tuple([tuple(item) if isinstance(item, LISTS) else (item,) for item in argument])
+        if sent and not sent.keys().isdisjoint(map(type, chain.from_iterable(rows))):
+            rows = tuple([tuple([_held(value, sent) for value in row]) for row in rows])
+        return rows
     return sent[type(argument)](argument) if type(argument) in sent else argument
-
-
-def _refuse_changed(arguments: Iterable[Argument], sent: Mapping[type, Callable[[Any], Any]]) -> None:
-    """A Python function computes with what it was given, and only its statements with what the database makes of it."""
-    for argument in arguments:
-        if type(argument) in sent and not isinstance(argument, bool):
-            raise outside(f"a {type(argument).__name__} given to a function in SQLite", "give an integer or a text")
 
 
 def _shape(value: Any) -> Any:
     """What of a value decides how code for it looks: its type, its width, its scale."""
     kind = type(value)
     if kind is tuple:
-        return frozenset(_shape(item) for (item,) in value)
+        # The tuples of a list may have different lengths: that is told when code is written for them.
+        return (frozenset(map(len, value)), *map(_column_shape, zip_longest(*value)))
     if kind is int:
         return 32 if -0x80000000 <= value < 0x80000000 else (64 if -(2**63) <= value < 2**63 else 65)
     if kind.__name__ == "Decimal":
         return value.as_tuple().exponent, value.adjusted() >= WIDE
     return (kind, value.microsecond > 0) if kind is datetime else kind
+
+
+def _column_shape(values: tuple[Any, ...]) -> Any:
+    """The same of all values at one place of a list: the code is the one for the widest of them."""
+    if set(map(type, values)) == {int}:
+        return _shape(min(values)), _shape(max(values))
+    return frozenset(map(_shape, values))
 
 
 class Transaction:
@@ -277,30 +341,64 @@ class Transaction:
         self.failed = False
 
     def run(self, statement: Statement, parameters: Mapping[str, Constant] | None = None) -> Result:
+        compiled = self.store.compiled
+        parameters = parameters or {}
+        values = tuple(parameters.values())
+        if sent := compiled.rules.sent:
+            values = tuple(sent[type(value)](value) if type(value) in sent else value for value in values)
+        key = (id(statement), (*parameters, *map(_shape, values)))
+
+        def compile_it() -> Code:
+            compiled.statements[key] = compiled.statement(statement, tuple(parameters), compiled.types(values))
+            return compiled.statements[key]
+
+        return self._execute(compiled.statements.get(key), compile_it, values)
+
+    def run_text(self, text: str, dialect: Dialect | None = None) -> Result:
+        """Runs a statement as it is written. Of statements that differ only in their literals, one is read and compiled."""
+        compiled, spoken = self.store.compiled, dialect or self.store.dialect
+        literal = compiled.rules.literal
+        found = shape(text, spoken, _shape)
+        if found is None or (found.templates and found.text in compiled.no_batches):
+            return self.run(read_statement(text, spoken))
+        types = tuple(literal(value).type for value in (*found.values.values(), *found.examples()))
+        key = (found.text, spoken, types, len(found.templates))
+
+        def compile_it() -> Code:
+            compiled.shapes[key] = compiled.shaped(found, spoken, types)
+            return compiled.shapes[key]
+
+        def held(value: Any) -> Any:
+            plain = type(value) is str or (type(value) is int and -(2**63) <= value < 2**63)
+            return value if plain else literal(value).value
+
+        values: list[Any] = [held(value) for value in found.values.values()]
+        if found.templates:
+            values.append([(place, [held(value) for value in row]) for place, row in found.rows])
+        try:
+            return self._execute(compiled.shapes.get(key), compile_it, values)
+        except NoBatch:
+            compiled.no_batches.add(found.text)
+            self.failed = False
+            return self.run(read_statement(text, spoken))
+
+    def _execute(self, code: Code | None, compile_it: Callable[[], Code], values: Sequence[Any]) -> Result:
         store = self.store
         if self.failed:
             raise ExecutionError("aborted", "the transaction has failed; nothing is done until it is rolled back")
-        parameters = parameters or {}
-        values = tuple(parameters.values())
-        if sent := store.compiled.rules.sent:
-            values = tuple(sent[type(value)](value) if type(value) in sent else value for value in values)
-        key = (id(statement), (*parameters, *map(_shape, values)))
         mark = len(store.undo)
         try:
-            found = store.compiled.statements.get(key)
-            if found is None:
-                types = store.compiled.types(values)
-                found = store.compiled.statement(statement, tuple(parameters), types)
-                store.compiled.statements[key] = found
-            answer = found[1](store, *values)
+            if code is None:
+                code = compile_it()
+            answer = code.function(store, *values)
         except BaseException:
-            take_back(store.tables, store.undo, mark)
+            take_back(store.undo, mark)
             self.failed = store.dialect is Dialect.POSTGRESQL
             raise
-        if isinstance(statement, Select):
-            return Result(found[2], answer, len(answer))
+        if code.is_query:
+            return Result(code.columns, answer, len(answer))
         count, rows = answer
-        return Result(found[2], rows, count)
+        return Result(code.columns, rows, count)
 
     def commit(self) -> None:
         """Keeps what was done; a failed transaction is rolled back, as PostgreSQL does it."""
@@ -311,7 +409,7 @@ class Transaction:
         self.store._open = False
 
     def rollback(self) -> None:
-        take_back(self.store.tables, self.store.undo, 0)
+        take_back(self.store.undo, 0)
         self.failed = False
         self.store._open = False
 

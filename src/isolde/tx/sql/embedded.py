@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from isolde.errors import OutsideFragment
 from isolde.tx.dialects import Dialect
@@ -37,8 +37,8 @@ from isolde.tx.procedures import (
     Step,
 )
 from isolde.tx.queries import Select
+from isolde.tx.rewrite import rewritten
 from isolde.tx.schema import BOOLEAN, Schema, Type
-from isolde.tx.sql.ambiguity import ambiguous
 from isolde.tx.sql.endings import Endings
 from isolde.tx.sql.names import Names
 from isolde.tx.sql.statements import read_expression, read_statement
@@ -160,10 +160,13 @@ class Embedded:
     def resolved(self, node: _Node) -> _Node:
         """The node with the variables that its names mean."""
         if self.dialect is Dialect.POSTGRESQL and not self.plain and not self.columns_first:
-            found = ambiguous(node, self.names.visible, self.schema)
-            if found is not None:
-                what = f"the name '{found.name}', which is a variable and a column"
-                raise OutsideFragment(str(found.place), what, "write the table before the column")
+            visible = self.names.visible
+
+            def contest(part: Any) -> Any:
+                plain = isinstance(part, Name) and part.table is None and part.name in visible
+                return replace(part, contested=part.name) if plain else part
+
+            node = rewritten(node, contest)
         return self.names.resolved(node, self.dialect)
 
     def query(self, text: Text) -> Select:
@@ -184,7 +187,7 @@ class Embedded:
                 whole = whole[:start] + ROWS.ljust(end - start)[: end - start] + whole[end:]
             else:
                 stream.at += 1
-        return text if whole is text.whole else Text(whole, text.source, text.offset, text.end)
+        return text if whole is text.whole else replace(text, whole=whole)
 
     # -- new_id() and :list[index], which no statement holds
 
@@ -211,7 +214,7 @@ class Embedded:
                 known[text.content[start:end]] = variable
             first, last = text.offset + start, text.offset + end
             whole = whole[:first] + f":{variable}".ljust(last - first) + whole[last:]
-        return text if whole is text.whole else Text(whole, text.source, text.offset, text.end)
+        return text if whole is text.whole else replace(text, whole=whole)
 
     def lifts(self, stream: Stream) -> int:
         """How many tokens ``new_id()`` or ``:list[index]`` has here; 0 if there is none."""
@@ -447,4 +450,4 @@ def blanked(text: Text, start: int, end: int) -> Text:
     """The same text with a part of it as blanks, so that places stay."""
     first, last = text.offset + start, text.offset + end
     blank = "".join("\n" if character == "\n" else " " for character in text.whole[first:last])
-    return Text(text.whole[:first] + blank + text.whole[last:], text.source, text.offset, text.end)
+    return replace(text, whole=text.whole[:first] + blank + text.whole[last:])

@@ -1,0 +1,322 @@
+"""The decisions that a dialect makes while a statement is elaborated. They give core nodes and compute nothing but constants.
+
+What is wrong by its types is an ``ExecutionError`` when the statement is elaborated, as in a database that has types.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from isolde.semantics.core import primitives
+from isolde.semantics.core.evaluate import constant_value
+from isolde.semantics.core.nodes import (
+    Apply,
+    Bind,
+    Bound,
+    Column,
+    Constant,
+    Expression,
+    Logic,
+    Lookup,
+    Member,
+    Variable,
+    is_constant,
+    is_null,
+)
+from isolde.semantics.core.primitives import Primitive
+from isolde.semantics.core.types import ANY, BOOLEAN, NULL, UNTYPED, Sort, ValueType
+from isolde.tx import expressions as tx
+from isolde.tx.dialects import Dialect
+from isolde.tx.expressions import Aggregation, Binary, Function, Unary
+from isolde.tx.queries import Select
+from isolde.tx.schema import Column as TableColumn
+from isolde.tx.schema import Table, Type
+
+COMPARISONS: dict[Binary, Primitive] = {
+    Binary.EQUAL: primitives.EQUAL,
+    Binary.NOT_EQUAL: primitives.NOT_EQUAL,
+    Binary.LESS: primitives.LESS,
+    Binary.LESS_EQUAL: primitives.LESS_EQUAL,
+    Binary.GREATER: primitives.GREATER,
+    Binary.GREATER_EQUAL: primitives.GREATER_EQUAL,
+    Binary.SAME: primitives.SAME,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateForm:
+    """How an aggregate is computed: ``function`` of the operand's values that are not null, and the type that it gives."""
+
+    function: Callable[[list[Any]], Any]
+    type: ValueType
+    operand: Expression
+    nonnull: bool = False
+
+
+class Rules(ABC):
+    """``changing``: the statement changes tables, where MySQL is stricter."""
+
+    dialect: ClassVar[Dialect]
+    sent: ClassVar[Mapping[type, Callable[[Any], Any]]] = MappingProxyType({})
+    """What becomes of values that are given from outside, by their type, where the database has no such values."""
+    nulls_last_ascending: ClassVar[bool] = False
+    folds_nulls: ClassVar[bool] = False
+    """Whether an operation with a NULL that is written there is null before anything else of it is computed."""
+    fails_when_planned: ClassVar[bool] = False
+    """Whether an operation of constants that fails ends the statement before any row is looked at."""
+    hides_errors: ClassVar[bool] = True
+    """Whether a plan that skips a row hides an error that its conditions would end in."""
+    inner_table_hides_outer: ClassVar[bool] = False
+    """Whether ``t.c`` stops at the innermost table called ``t``, though it has no column ``c``."""
+    correlates_derived_tables: ClassVar[bool] = True
+    """Whether a query in FROM may use columns of a query around it."""
+    member_lazy: ClassVar[bool] = False
+    """Whether the operand of IN with an empty query is left alone."""
+    scalar_ahead: ClassVar[bool] = False
+    """Whether a scalar query that depends on no row is run before rows are looked at."""
+    computes_both_bounds: ClassVar[bool] = False
+    """Whether both bounds of BETWEEN are computed before either is compared: an error in one is not hidden by the other."""
+    assigns_one_by_one: ClassVar[bool] = False
+    """Whether an assignment of an UPDATE sees those before it."""
+    assigns_through_text: ClassVar[bool] = False
+    """Whether a variable takes, through its text, what a column of its type does not take."""
+    counts_changed: ClassVar[bool] = False
+    """Whether an UPDATE counts only the rows that became different."""
+    changes_rows_as_found: ClassVar[bool] = False
+    """Whether a change applies to each row as soon as it is found, so that queries in it see rows changed before (SQLite)."""
+    shows_rows_before: ClassVar[bool] = False
+    """Whether a query among the values of an INSERT sees the rows before it (MySQL; refused where it would show)."""
+    draws_ids_as_defaults: ClassVar[bool] = False
+    """Whether the default of a generated column is the next value of a sequence (PostgreSQL)."""
+    needs_defaults: ClassVar[bool] = False
+    """Whether a NOT NULL column without a value and without a default is an error before the row is looked at."""
+    exists_type: ClassVar[ValueType] = BOOLEAN
+    integer_type: ClassVar[ValueType]
+    """The type of counts and of loop variables."""
+
+    def __init__(self, changing: bool = False) -> None:
+        self.changing = changing
+
+    # Types
+
+    @abstractmethod
+    def column(self, type_: Type) -> ValueType: ...
+
+    @abstractmethod
+    def given(self, value: Any) -> ValueType:
+        """The type of a parameter that has this value."""
+
+    def variable(self, type_: ValueType) -> ValueType:
+        """The type of an undeclared variable that a value of this type is assigned to."""
+        return type_
+
+    def derived(self, type_: ValueType) -> ValueType:
+        """The type of a column of a query in FROM."""
+        return type_
+
+    @abstractmethod
+    def literal(self, value: Any) -> Constant: ...
+
+    @abstractmethod
+    def common(self, nodes: Sequence[Expression], what: str) -> tuple[list[Expression], ValueType]:
+        """The operands of ``what`` (a CASE, a COALESCE) converted to the type that they have in common."""
+
+    # Operations
+
+    @abstractmethod
+    def unary(self, operator: Unary, operand: Expression) -> Expression: ...
+
+    @abstractmethod
+    def binary(self, operator: Binary, left: Expression, right: Expression) -> Expression:
+        """Arithmetic, bits, concatenation, LIKE: all but logic and comparison."""
+
+    @abstractmethod
+    def compared(self, operator: Binary, left: Expression, right: Expression) -> Expression: ...
+
+    def matching(self, operator: Binary, left: Expression, right: Expression) -> Expression:
+        """The comparisons inside of BETWEEN, CASE and a list of several items."""
+        return self.compared(operator, left, right)
+
+    def between(self, operand: Expression, low: Expression, high: Expression) -> Expression:
+        """``operand`` is computed already."""
+        first = self.matching(Binary.GREATER_EQUAL, operand, low)
+        return self.logic(Binary.AND, first, self.matching(Binary.LESS_EQUAL, operand, high))
+
+    def list_items(
+        self,
+        operand: Expression,  # noqa: ARG002
+        items: list[Expression],
+        plain: list[bool],  # noqa: ARG002
+    ) -> list[Expression]:
+        """The items of IN as they are compared. ``plain``: which of them use no columns and no queries."""
+        return items
+
+    def case_operand(self, operand: Expression) -> Expression:
+        return operand
+
+    @abstractmethod
+    def truth(self, node: Expression, what: str = "condition") -> Expression:
+        """As a boolean of Python, or ``None`` where it is unknown."""
+
+    @abstractmethod
+    def call(self, function: Function, arguments: list[Expression]) -> Expression: ...
+
+    @abstractmethod
+    def cast(self, node: Expression, type_: Type) -> Expression: ...
+
+    @abstractmethod
+    def stored(self, node: Expression, column: TableColumn) -> Expression:
+        """What is stored where this is assigned to a column; a null passes."""
+
+    @abstractmethod
+    def aggregate(self, aggregation: Aggregation, operand: Expression) -> AggregateForm: ...
+
+    def grouped_aggregate(self, form: AggregateForm, alone: bool) -> AggregateForm:  # noqa: ARG002
+        """The aggregate with GROUP BY or DISTINCT. ``alone``: what it gives is shown, nothing is computed from it."""
+        return form
+
+    # Keys and order
+
+    keys_are_not_null: ClassVar[bool] = True
+    """Whether the columns of a primary key, and generated ones, are NOT NULL."""
+
+    def row_number(self, table: Table) -> int | None:  # noqa: ARG002
+        """The place of the column that is the row's own number (SQLite's rowid)."""
+        return None
+
+    def stored_row_number(self, node: Expression) -> Expression:
+        """What is stored in the column that is the row's own number."""
+        return node
+
+    def key_part(self, type_: Type) -> Callable[[Any], Any] | None:  # noqa: ARG002
+        """What is equal for values of a column that are held equal; ``None``: the value itself."""
+        return None
+
+    @abstractmethod
+    def key(self, node: Expression) -> Expression:
+        """Equal for values that the dialect holds equal."""
+
+    def sort_key(self, node: Expression) -> Expression:
+        return self.key(node)
+
+    @abstractmethod
+    def probe(self, column: ValueType, node: Expression) -> Expression | None:
+        """The key by which rows whose column equals the value are found, or ``None`` if no key can tell."""
+
+    def loose(self, node: Expression) -> bool:  # noqa: ARG002
+        """Whether two of its values may be equal and still differ: in their scale, their sign, or their type."""
+        return False
+
+    def spelled(self, node: Expression) -> bool:  # noqa: ARG002
+        """Whether two of its values may be equal and written differently, as 'a' and 'A' in MySQL."""
+        return False
+
+    @abstractmethod
+    def bound(self, node: Expression, what: str) -> Expression:
+        """The number of rows that LIMIT or OFFSET asks for; null for all."""
+
+    # What a dialect reads in another way than the text suggests
+
+    def check_arranging(self, node: tx.Expression) -> None:
+        """Refuses an expression of ORDER BY or GROUP BY that the dialect takes for a column's number."""
+        del node
+
+    def check_derived_table(self, select: Select) -> None:
+        """Refuses a query in FROM whose digits depend on the plan."""
+        del select
+
+    # Values as they are seen
+
+    def output(self, node: Expression) -> Expression:
+        """What a client sees."""
+        return node
+
+    def value(self, node: Expression) -> Expression:
+        """A truth value where a value is asked for: a number, in dialects that have no booleans."""
+        return node
+
+    def returned(self, node: Expression) -> Expression:
+        """What RETURNING of an INSERT or UPDATE shows."""
+        return self.output(node)
+
+    # Shared by dialects
+
+    def null(self) -> Constant:
+        return Constant(None, NULL)
+
+    def apply(self, primitive: Primitive, arguments: Sequence[Expression], type_: ValueType) -> Expression:
+        """The primitive of the operands; null at once where an operand is a NULL that decides it."""
+        if not primitive.strict:
+            return Apply(primitive, tuple(arguments), type_, not primitive.nullable)
+        if any(map(is_null, arguments)) and (self.folds_nulls or all(map(is_plain, arguments))):
+            for argument in arguments:
+                if not is_plain(argument) and is_constant(argument):
+                    # It is computed when the statement is planned, before anybody sees that the result is null.
+                    constant_value(argument)
+            return Constant(None, type_)
+        nonnull = not primitive.nullable and all(argument.nonnull for argument in arguments)
+        return Apply(primitive, tuple(arguments), type_, nonnull)
+
+    def equation(
+        self, primitive: Primitive, left: Expression, right: Expression, sides: tuple[Expression, Expression]
+    ) -> Expression:
+        """A comparison of ``left`` and ``right``; ``sides`` are the two before they were converted, for finding rows."""
+        found = self.apply(primitive, (left, right), BOOLEAN)
+        if primitive is not primitives.EQUAL or not isinstance(found, Apply):
+            return found
+        lookups = []
+        for column, other in (sides, sides[::-1]):
+            if type(column) is Column and column.stored:
+                key = self.probe(column.type, other)
+                if key is not None:
+                    lookups.append(Lookup(column, key))
+        return Apply(primitive, found.arguments, BOOLEAN, found.nonnull, tuple(lookups)) if lookups else found
+
+    def logic(self, operator: Binary, left: Expression, right: Expression) -> Expression:
+        left, right = self.truth(left, operator.value.upper()), self.truth(right, operator.value.upper())
+        if operator is Binary.XOR:
+            return self.apply(primitives.XOR, (left, right), BOOLEAN)
+        return Logic(operator is Binary.OR, left, right)
+
+    def negation(self, node: Expression) -> Expression:
+        return self.apply(primitives.NOT, (self.truth(node, "NOT"),), BOOLEAN)
+
+    def negated_constant(self, node: tx.Expression, operand: Expression) -> Expression | None:  # noqa: ARG002
+        """What a minus before a computed constant is, where the dialect makes something of its own of it."""
+        return None
+
+
+def is_plain(node: Expression) -> bool:
+    """Whether it is there without computing."""
+    return isinstance(node, Constant | Column | Variable | Bound)
+
+
+def typed(node: Expression, type_: ValueType) -> Expression:
+    """The same value, known to be of another type."""
+    if node.type == type_:
+        return node
+    if isinstance(node, Constant):
+        return Constant(node.value, type_)
+    if isinstance(node, Variable):
+        return Variable(node.slot, type_, node.name)
+    if isinstance(node, Logic | Bind | Member):
+        return Apply(_AS_IT_IS, (node,), type_, node.nonnull)
+    return replace(node, type=type_)
+
+
+_AS_IT_IS = primitives.primitive("as it is", lambda value: value, "{0}", strict=False, nullable=True)
+
+
+def all_null(nodes: Sequence[Expression]) -> bool:
+    return all(node.type.sort is Sort.NULL for node in nodes)
+
+
+def untyped(node: Expression) -> bool:
+    return node.type.sort in UNTYPED
+
+
+__all__ = ["ANY", "COMPARISONS", "AggregateForm", "Rules", "all_null", "is_plain", "typed", "untyped"]

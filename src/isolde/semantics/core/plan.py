@@ -1,0 +1,121 @@
+"""The way to the rows of a query: which source comes when, by which key its rows are found, which conditions it is tested by.
+
+Every reading of a query goes this way, so that all of them touch the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isolde.semantics.core.nodes import Apply, Column, Expression, below, query_of
+from isolde.semantics.core.relations import Derived, Join, Scan, Source, scans
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """``unique``: the place of the unique key; ``None`` with ``columns``: those are equal to ``keys``; without any: all rows."""
+
+    unique: int | None
+    columns: tuple[int, ...]
+    keys: tuple[Expression, ...]
+
+
+def depends_on(node: Expression) -> set[int]:
+    """The sources whose rows an expression uses; a query inside uses those that it reads."""
+    found: set[int] = set()
+    for part in below(node):
+        if isinstance(part, Column):
+            found.add(part.source)
+        else:
+            query = query_of(part)
+            if query is not None:
+                found.update(query.reads_rows)
+    return found
+
+
+def access(scan: Scan, conditions: list[Expression], unbound: set[int]) -> Access:
+    """The best way to the rows of a scan for which the conditions may hold.
+
+    ``unbound``: sources of the query that have no row yet, the scan included. The conditions are tested again on each row: a
+    key only finds candidates.
+    """
+    found: dict[int, Expression] = {}
+    for condition in conditions:
+        if not isinstance(condition, Apply):
+            continue
+        for lookup in condition.lookups:
+            place = lookup.column.place
+            if lookup.column.source == scan.id and place not in found and _known(lookup.key, unbound):
+                found[place] = lookup.key
+                break
+    for place, unique in enumerate(scan.table.uniques):
+        if all(column in found for column in unique):
+            return Access(place, unique, tuple(found[column] for column in unique))
+    columns = tuple(sorted(found))
+    return Access(None, columns, tuple(found[column] for column in columns))
+
+
+def _known(key: Expression, unbound: set[int]) -> bool:
+    return not depends_on(key) & unbound and all(query_of(part) is None for part in below(key))
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """The rows of one source; ``conditions`` are tested as soon as a row is there. ``access`` is how a table's are found."""
+
+    source: Scan | Derived
+    access: Access | None
+    conditions: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """The right side of a LEFT JOIN: its own way, the conditions of a match, and those that are tested after it."""
+
+    steps: tuple[Visit | Outer, ...]
+    on: tuple[Expression, ...]
+    sources: tuple[Scan | Derived, ...]
+    conditions: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """``last``: conditions that need no row, or are left when all rows are there."""
+
+    steps: tuple[Visit | Outer, ...]
+    last: tuple[Expression, ...]
+
+
+def plan(source: Source | None, where: tuple[Expression, ...]) -> Plan:
+    """Sources in the order in which they are written; conditions as early as their rows are there."""
+    steps: list[Visit | Outer] = []
+    unbound = {leaf.id for leaf in scans(source)}
+    pool = list(where)
+    if source is not None:
+        _visit(source, pool, unbound, steps)
+    return Plan(tuple(steps), tuple(pool))
+
+
+def _visit(source: Source, pool: list[Expression], unbound: set[int], steps: list[Visit | Outer]) -> None:
+    if isinstance(source, Join):
+        if not source.outer:
+            pool.extend(source.on)
+            _visit(source.left, pool, unbound, steps)
+            _visit(source.right, pool, unbound, steps)
+            return
+        _visit(source.left, pool, unbound, steps)
+        on, inside = list(source.on), list[Visit | Outer]()
+        _visit(source.right, on, unbound, inside)
+        leaves = tuple(scans(source.right))
+        steps.append(Outer(tuple(inside), tuple(on), leaves, _ready(pool, unbound)))
+        return
+    way = access(source, pool, unbound) if isinstance(source, Scan) else None
+    unbound.discard(source.id)
+    steps.append(Visit(source, way, _ready(pool, unbound)))
+
+
+def _ready(pool: list[Expression], unbound: set[int]) -> tuple[Expression, ...]:
+    """Takes the conditions whose rows are all there out of the pool."""
+    ready = [condition for condition in pool if not depends_on(condition) & unbound]
+    pool[:] = [condition for condition in pool if not any(condition is found for found in ready)]
+    return tuple(ready)

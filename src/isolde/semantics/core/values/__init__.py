@@ -1,0 +1,1 @@
+"""Python functions of values: what primitives compute. No decisions: those are the dialects'."""

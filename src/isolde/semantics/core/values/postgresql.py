@@ -1,0 +1,290 @@
+"""PostgreSQL's values: conversions, functions of them, aggregates."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from isolde.errors import ExecutionError
+from isolde.semantics.core.types import outside
+from isolde.semantics.core.values import numbers
+from isolde.semantics.core.values.texts import in_precision, like_pattern, timestamp
+from isolde.semantics.core.values.ties import extreme
+
+
+def conversion_error(text: str, type_: object) -> ExecutionError:
+    return ExecutionError("conversion", f"{text!r} is no {type_}")
+
+
+# Conversions of values
+
+_INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_NO_NUMBER = re.compile(r"\s*(nan|[+-]?inf(inity)?)\s*", re.ASCII | re.IGNORECASE)
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def text_integer(text: str, bits: int) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise conversion_error(text, "integer")
+    return numbers.within(bits, False)(int(text))
+
+
+def text_decimal(text: str) -> Decimal:
+    if not _NUMBER.fullmatch(text):
+        raise _no_number(text, "numeric")
+    return numbers.positive_zero(Decimal(text.strip()))
+
+
+def _no_number(text: str, type_: str) -> Exception:
+    if _NO_NUMBER.fullmatch(text):
+        return outside(f"{text.strip()!r} as a number", "use null, or a number that is large enough")
+    return conversion_error(text, type_)
+
+
+def text_float(text: str) -> float:
+    if not _NUMBER.fullmatch(text):
+        raise _no_number(text, "double precision")
+    return numbers.finite(float(text))
+
+
+def text_boolean(text: str) -> bool:
+    word = text.strip().lower()
+    if word and word != "o":
+        if any(known.startswith(word) for known in _TRUE):
+            return True
+        if any(known.startswith(word) for known in _FALSE):
+            return False
+    raise conversion_error(text, "boolean")
+
+
+def text_timestamp(text: str) -> datetime:
+    value = timestamp(text, rounding=True)
+    if value is None:
+        raise conversion_error(text, "timestamp")
+    return value
+
+
+def fitted_timestamp(value: datetime, digits: int) -> datetime:
+    return in_precision(value, digits, rounding=True)
+
+
+def float_text(number: float) -> str:
+    if number == 0:
+        return "-0" if math.copysign(1, number) < 0 else "0"
+    if not 1e-4 <= abs(number) < 1e15:
+        raise outside(f"the text of the floating-point number {number!r}", "cast it to numeric first")
+    shown = repr(number)
+    return shown[:-2] if shown.endswith(".0") else shown
+
+
+def decimal_text(number: Decimal) -> str:
+    return format(number, "f")
+
+
+def float_decimal(number: float) -> Decimal:
+    """Fifteen significant digits, as ``float8_numeric`` has it."""
+    return numbers.positive_zero(Decimal(f"{number:.15g}"))
+
+
+def boolean_text(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def timestamp_text(value: datetime) -> str:
+    shown = value.isoformat(sep=" ")
+    return shown.rstrip("0") if value.microsecond else shown
+
+
+def decimal_float(number: Decimal) -> float:
+    return numbers.finite(float(number))
+
+
+def fitted_decimal(number: Decimal, precision: int, scale: int) -> Decimal:
+    result = numbers.rounded(number, scale)
+    if abs(result) >= Decimal(10) ** (precision - scale):
+        raise numbers.out_of_range(number)
+    return result
+
+
+def fitted_text(text: str, length: int) -> str:
+    if len(text) > length:
+        if text[length:].strip(" "):
+            raise ExecutionError("out-of-range", f"{text!r} is longer than {length} characters")
+        return text[:length]
+    return text
+
+
+def cut_text(text: str, length: int) -> str:
+    return text[:length]
+
+
+def fixed_text(text: str, length: int) -> str:
+    """A text of CHAR(n). Spaces at its end are shown, and not compared: one that has any is refused."""
+    text = fitted_text(text, length)
+    if len(text) < length or text.endswith(" "):
+        raise outside("a CHAR(n) that is filled with spaces", "use VARCHAR")
+    return text
+
+
+def fixed_cut(text: str, length: int) -> str:
+    return fixed_text(text[:length], length)
+
+
+# Functions
+
+
+def float_quotient(left: float, right: float) -> float:
+    if right == 0:
+        raise numbers.zero_divisor()
+    return numbers.finite(left / right)
+
+
+def quotient(left: int, right: int) -> int:
+    if right == 0:
+        raise numbers.zero_divisor()
+    return numbers.integer_quotient(left, right)
+
+
+def modulo(left: int, right: int) -> int:
+    if right == 0:
+        raise numbers.zero_divisor()
+    return numbers.integer_remainder(left, right)
+
+
+def shifted_left(number: int, count: int, bits: int) -> int:
+    size = 1 << bits
+    shifted = (number << (count % max(bits, 32))) % size
+    return shifted - size if shifted >= size // 2 else shifted
+
+
+def shifted_right(number: int, count: int, bits: int) -> int:
+    # A small integer is shifted as one of 32 bits.
+    return number >> (count % max(bits, 32))
+
+
+def like(text: str, pattern: str) -> bool:
+    error = ExecutionError("conversion", "LIKE pattern must not end with an escape character")
+    return like_pattern(pattern, ignore_case=False, trailing_escape=error)(text)
+
+
+# A float that is rounded to zero keeps its sign, which shows in its text.
+
+
+def float_floor(number: float) -> float:
+    return math.copysign(math.floor(number), number)
+
+
+def float_ceiling(number: float) -> float:
+    return math.copysign(math.ceil(number), number)
+
+
+def float_round(number: float) -> float:
+    return math.copysign(numbers.nearest_even(number), number)
+
+
+def decimal_floor(number: Decimal) -> Decimal:
+    return Decimal(math.floor(number))
+
+
+def decimal_ceiling(number: Decimal) -> Decimal:
+    return Decimal(math.ceil(number))
+
+
+def decimal_sign(number: Decimal) -> Decimal:
+    return Decimal((number > 0) - (number < 0))
+
+
+def float_sign(number: float) -> float:
+    return float((number > 0) - (number < 0))
+
+
+def decimal_round(number: Decimal, scale: int) -> Decimal:
+    return numbers.rounded(number, max(min(scale, 2000), -2000))
+
+
+def substring(text: str, start: int, length: int | None = None) -> str:
+    if length is None:
+        return text[max(start - 1, 0) :]
+    if length < 0:
+        raise ExecutionError("out-of-range", "negative substring length not allowed")
+    return text[max(start - 1, 0) : max(start - 1 + length, 0)]
+
+
+def trim(text: str) -> str:
+    return text.strip(" ")
+
+
+def lower(text: str) -> str:
+    return ascii_only(text).lower()
+
+
+def upper(text: str) -> str:
+    return ascii_only(text).upper()
+
+
+def ascii_only(text: str) -> str:
+    if not text.isascii():
+        raise outside(f"the case of {text!r}", "letters beyond ASCII depend on the server's locale")
+    return text
+
+
+# Aggregates
+
+
+def sum_integers(values: list[int]) -> int | None:
+    return numbers.within(64, False)(sum(values)) if values else None
+
+
+def sum_decimals(values: list[Decimal | int]) -> Decimal | None:
+    total = Decimal(0)
+    for value in values:
+        total = numbers.EXACT.add(total, Decimal(value))
+    return numbers.positive_zero(total) if values else None
+
+
+def sum_floats(values: list[float]) -> float | None:
+    return numbers.finite(plain_sum(values)) if values else None
+
+
+def plain_sum(values: list[float]) -> float:
+    """One after the other: newer Pythons' ``sum`` compensates for lost digits, databases do not."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+def average_decimals(values: list[Decimal | int]) -> Decimal | None:
+    total = sum_decimals(values)
+    return None if total is None else numbers.postgresql_quotient(total, Decimal(len(values)))
+
+
+def average_floats(values: list[float]) -> float | None:
+    return numbers.finite(plain_sum(values) / len(values)) if values else None
+
+
+def minimum(values: list[Any]) -> Any:
+    return extreme(values, min(values)) if values else None
+
+
+def maximum(values: list[Any]) -> Any:
+    return extreme(values, max(values)) if values else None
+
+
+def greatest(*values: Any) -> Any:
+    """The greatest of those that are not null."""
+    return max((value for value in values if value is not None), default=None)
+
+
+def least(*values: Any) -> Any:
+    return min((value for value in values if value is not None), default=None)
+
+
+def natural(value: int) -> int:
+    if value < 0:
+        raise ExecutionError("out-of-range", "LIMIT and OFFSET must not be negative")
+    return value

@@ -1,0 +1,90 @@
+"""LIKE patterns and the texts of times: what the dialects share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from isolde.semantics.core.types import outside
+
+
+def like_pattern(pattern: str, ignore_case: bool, trailing_escape: Any) -> Callable[[str], bool]:
+    """A test for LIKE; a backslash takes the next character as it is."""
+    parts: list[str] = []
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
+        if character == "\\" and trailing_escape is not None:
+            position += 1
+            if position == len(pattern):
+                if isinstance(trailing_escape, Exception):
+                    return _unfinished(parts, trailing_escape)
+                parts.append(re.escape("\\"))
+                break
+            parts.append(re.escape(pattern[position]))
+        elif character == "%":
+            parts.append(".*")
+        elif character == "_":
+            parts.append(".")
+        else:
+            parts.append(re.escape(character))
+        position += 1
+    compiled = re.compile("".join(parts), re.DOTALL | (re.IGNORECASE | re.ASCII if ignore_case else 0))
+    return lambda text: compiled.fullmatch(text) is not None
+
+
+def _unfinished(parts: list[str], error: Exception) -> Callable[[str], bool]:
+    """PostgreSQL's pattern that ends with an escape: it fails when it gets there and is not yet through with the text.
+
+    What follows a ``%`` is looked at when the ``%`` is, with each ``_`` in between taking a character.
+    """
+    end = len(parts)
+    while end and parts[end - 1] in (".*", "."):
+        end -= 1
+    while end < len(parts) and parts[end] != ".*":
+        end += 1
+    left = max(1, parts[end:].count("."))
+    reached = re.compile("".join([*parts[:end], "." * left]), re.DOTALL)
+
+    def test(text: str) -> bool:
+        if reached.match(text) is not None:
+            raise error
+        return False
+
+    return test
+
+
+_TIME = re.compile(
+    r"[ \t\n]*(\d{4})-(\d{1,2})-(\d{1,2})(?:(?:T| +)(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)?[ \t\n]*", re.ASCII
+)
+
+
+def timestamp(text: str, rounding: bool) -> datetime | None:
+    """A date, or a date and a time; ``None`` if there is no such time. Of more than six digits some are rounded or cut off.
+
+    Databases read many more forms, each its own: what has digits or words in another form is refused.
+    """
+    found = _TIME.fullmatch(text)
+    if found is None:
+        if not text.strip():
+            return None
+        raise outside(f"the time {text!r}", "write it as 'YYYY-MM-DD hh:mm:ss'")
+    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+    if not month or not day or hour == 24 or second == 60:
+        raise outside(f"the time {text!r}", "write a time that the calendar and the clock have")
+    fraction = found[7] or ""
+    microseconds = int(fraction[:6].ljust(6, "0")) + (rounding and fraction[6:7] >= "5")
+    try:
+        return datetime(year, month, day, hour, minute, second) + timedelta(microseconds=microseconds)
+    except (ValueError, OverflowError):
+        return None
+
+
+def in_precision(value: datetime, digits: int, rounding: bool) -> datetime:
+    """With so many digits of a second: the others are rounded, or cut off."""
+    step = 10 ** (6 - digits)
+    more = step if rounding and value.microsecond % step * 2 >= step else 0
+    whole = value - timedelta(microseconds=value.microsecond % step)
+    return whole + timedelta(microseconds=more) if more else whole
