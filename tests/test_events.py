@@ -12,10 +12,9 @@ from differential.generation import Generator
 from differential.generation_wide import WideGenerator
 from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete import Store
-from isolde.semantics.core.elaborate import Elaborator
-from isolde.semantics.core.elaborate_procedures import elaborate_statement
+from isolde.semantics.core.elaboration import elaborated
 from isolde.semantics.core.relations import Statement as Core
-from isolde.semantics.core.scope import Scope, Variables
+from isolde.semantics.core.scope import Variables
 from isolde.semantics.events import Events, statement_events
 from isolde.semantics.events.interpreter import Interpreter
 from isolde.semantics.tables.recording import Recorder, RecordingView
@@ -35,8 +34,7 @@ def clock() -> datetime:
 
 
 def core_of(store: Store, statement: Statement) -> Core:
-    scope = Scope(variables=Variables.of({}), inner_table_hides_outer=store.rules.inner_table_hides_outer)
-    return elaborate_statement(Elaborator(store.catalog), statement, scope)
+    return elaborated(store.catalog, statement, Variables.of({}))
 
 
 def shown(rows: Any) -> Any:

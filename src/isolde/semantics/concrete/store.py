@@ -21,11 +21,12 @@ from isolde.semantics.concrete.procedures import procedure_function
 from isolde.semantics.concrete.queries import query_function
 from isolde.semantics.core.catalog import Catalog
 from isolde.semantics.core.elaborate import Elaborator
-from isolde.semantics.core.elaborate_procedures import columns_of, elaborate_procedure, elaborate_statement
+from isolde.semantics.core.elaborate_procedures import columns_of, elaborate_procedure
+from isolde.semantics.core.elaboration import elaborated
 from isolde.semantics.core.nodes import Constant as ConstantNode
 from isolde.semantics.core.relations import Batch, Insert, Query
 from isolde.semantics.core.relations import Statement as CoreStatement
-from isolde.semantics.core.scope import Scope, Variables
+from isolde.semantics.core.scope import Variables
 from isolde.semantics.core.types import NULL, WIDE, ValueType, rows_of
 from isolde.semantics.tables.constraints import add
 from isolde.semantics.tables.memory import MemoryTable
@@ -94,7 +95,7 @@ class Compiled:
 
     def statement(self, statement: Statement, names: tuple[str, ...], types: tuple[ValueType, ...]) -> Code:
         variables = Variables.of(dict(zip(names, types, strict=True)))
-        core = self._elaborated(statement, variables)
+        core = elaborated(self.catalog, statement, variables)
         return self._emitted(statement, core, [f"v{slot}" for slot in range(len(names))])
 
     def shaped(self, found: Shape, dialect: Dialect, types: tuple[ValueType, ...]) -> Code:
@@ -102,7 +103,7 @@ class Compiled:
         names = [*found.values, *(name for template in found.templates for name in template)]
         variables = Variables.of(dict(zip(names, types, strict=True)))
         statement = read_statement(found.text, dialect)
-        core = self._elaborated(statement, variables)
+        core = elaborated(self.catalog, statement, variables)
         arguments = [f"v{slot}" for slot in range(len(found.values))]
         if found.templates:
             if not isinstance(core, Insert) or core.queries or len(core.rows) != len(found.templates):
@@ -111,10 +112,6 @@ class Compiled:
             core = replace(core, batch=Batch(len(names), slots))
             arguments.append(f"v{len(names)}")
         return self._emitted(statement, core, arguments)
-
-    def _elaborated(self, statement: Statement, variables: Variables) -> CoreStatement:
-        scope = Scope(variables=variables, inner_table_hides_outer=self.rules.inner_table_hides_outer)
-        return elaborate_statement(Elaborator(self.catalog), statement, scope)
 
     def _emitted(self, statement: Statement, core: CoreStatement, arguments: list[str]) -> Code:
         unit = Unit()
