@@ -32,6 +32,7 @@ from isolde.errors import IsoldeError
 from isolde.findings import Anomaly, Case, Circle, Link, Supposition, circles_of
 from isolde.findings.model import Kind
 from isolde.history import (
+    Append,
     CompareAndSet,
     TxnId,
     observed,
@@ -274,6 +275,9 @@ class Explainer(Mentioned):
                     f"{reader} had seen {start}, which wrote {self.written(reason.from_op)}, and yet read"
                     f" {self.content(reason.seen_op)} of {end}, so that came later."
                 )
+            case "ww" if self.appends(reason.from_op) and self.appends_several(source, target, key):
+                # Their elements may alternate: which pair of them a list shows in this order is not told.
+                text = f"A list shows something that {start} appended to {render_value(key)} before something of {end}."
             case "ww" if self.appends(reason.from_op):
                 text = f"{start} appended {self.written(reason.from_op)}, and {end} then {self.written(reason.to_op)}."
             case "ww" if source == target:
@@ -290,6 +294,13 @@ class Explainer(Mentioned):
         text += self.why_in_this_order(reason, end)
         ids = self.transaction(source).id, self.transaction(target).id
         return Link(*ids, reason.relation, key, text, through, basis=reason.basis)
+
+    def appends_several(self, source: int, target: int, key: object) -> bool:
+        """Whether one of the two appended to the key more than once."""
+        return any(
+            sum(isinstance(op, Append) and op.key == key for op in self.transaction(txn).ops) > 1
+            for txn in (source, target)
+        )
 
     def why_in_this_order(self, reason: Reason, later: str) -> str:
         """A sentence about an order of versions that no read shows by itself."""
