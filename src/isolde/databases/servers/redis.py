@@ -47,6 +47,9 @@ class Redis:
             "bind": "127.0.0.1",
             "dir": place.data,
             "appendonly": True,
+            # With "everysec", its default, it answers before it has written while an fsync takes long, and a kill loses what it
+            # acknowledged. What is written survives the process, whoever syncs it.
+            "appendfsync": "no",
             "save": "",
             "daemonize": False,
             **self._settings,
