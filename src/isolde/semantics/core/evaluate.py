@@ -93,7 +93,7 @@ class Evaluator:
         return node.primitive.function(*values)
 
     def asked(self, node: Exists | Member | Scalar | Clock | NextId, env: Environment) -> Any:
-        raise NotImplementedError(f"{type(node).__name__} asks for tables or a clock, and there are none here")
+        raise AssertionError(f"{type(node).__name__} asks for tables or a clock, and an expression alone has none")
 
 
 def combined(decides: bool, left: bool | None, right: bool | None) -> bool | None:
