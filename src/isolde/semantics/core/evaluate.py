@@ -92,7 +92,7 @@ class Evaluator:
             return None
         return node.primitive.function(*values)
 
-    def asked(self, node: Exists | Member | Scalar | Clock | NextId, env: Environment) -> Any:
+    def asked(self, node: Exists | Member | Scalar | Clock | NextId, env: Environment) -> Any:  # noqa: ARG002
         raise AssertionError(f"{type(node).__name__} asks for tables or a clock, and an expression alone has none")
 
 
