@@ -29,6 +29,7 @@ from isolde.semantics.core.nodes import (
 )
 from isolde.semantics.core.primitives import Primitive
 from isolde.semantics.core.types import ANY, BOOLEAN, NULL, UNTYPED, Sort, ValueType
+from isolde.semantics.core.values import numbers
 from isolde.tx import expressions as tx
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Aggregation, Binary, Function, Unary
@@ -45,6 +46,33 @@ COMPARISONS: dict[Binary, Primitive] = {
     Binary.GREATER_EQUAL: primitives.GREATER_EQUAL,
     Binary.SAME: primitives.SAME,
 }
+
+
+# Exact and inexact arithmetic that PostgreSQL and MySQL share
+DECIMAL_ARITHMETIC = {
+    Binary.ADD: primitives.primitive("+ decimal", numbers.decimal_sum, smt="+"),
+    Binary.SUBTRACT: primitives.primitive("- decimal", numbers.decimal_difference, smt="-"),
+    Binary.MULTIPLY: primitives.primitive("* decimal", numbers.decimal_product, smt="*"),
+}
+FLOAT_ARITHMETIC = {
+    operator: primitives.primitive(
+        f"{operator.value} float",
+        lambda left, right, compute=compute: numbers.finite(compute(left, right)),
+        f"{{f}}({{0}} {operator.value} {{1}})",
+        helper=numbers.finite,
+        errors="out-of-range",
+        smt=operator.value,
+    )
+    for operator, compute in (
+        (Binary.ADD, lambda left, right: left + right),
+        (Binary.SUBTRACT, lambda left, right: left - right),
+        (Binary.MULTIPLY, lambda left, right: left * right),
+    )
+}
+NEGATED_DECIMAL = primitives.primitive(
+    "- decimal (sign)", lambda value: numbers.positive_zero(-value), "{f}(-{0})", helper=numbers.positive_zero
+)
+NEGATED_FLOAT = primitives.primitive("- float (sign)", lambda value: -value, "(-{0})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,16 @@ from typing import Any
 
 from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.core.dialects import mysql_digits as digits
-from isolde.semantics.core.dialects.base import COMPARISONS, AggregateForm, Rules, typed
+from isolde.semantics.core.dialects.base import (
+    COMPARISONS,
+    DECIMAL_ARITHMETIC,
+    FLOAT_ARITHMETIC,
+    NEGATED_DECIMAL,
+    NEGATED_FLOAT,
+    AggregateForm,
+    Rules,
+    typed,
+)
 from isolde.semantics.core.evaluate import constant_value
 from isolde.semantics.core.nodes import (
     Apply,
@@ -112,26 +121,6 @@ _INTEGER_ARITHMETIC = {
 _NEGATE = _fitting("negate", False, lambda value: -value, "-{0}")
 _ABSOLUTE = {unsigned: _fitting("abs", unsigned, abs, "abs({0})") for unsigned in (False, True)}
 _FITTED = {unsigned: _fitting("fit", unsigned, lambda value: value, "{0}") for unsigned in (False, True)}
-_DECIMAL_ARITHMETIC = {
-    Binary.ADD: primitive("mysql + decimal", numbers.decimal_sum, smt="+"),
-    Binary.SUBTRACT: primitive("mysql - decimal", numbers.decimal_difference, smt="-"),
-    Binary.MULTIPLY: primitive("mysql * decimal", numbers.decimal_product, smt="*"),
-}
-_FLOAT_ARITHMETIC = {
-    operator: primitive(
-        f"mysql {operator.value} float",
-        lambda left, right, compute=compute: numbers.finite(compute(left, right)),
-        f"{{f}}({{0}} {operator.value} {{1}})",
-        helper=numbers.finite,
-        errors="out-of-range",
-        smt=operator.value,
-    )
-    for operator, compute in (
-        (Binary.ADD, lambda left, right: left + right),
-        (Binary.SUBTRACT, lambda left, right: left - right),
-        (Binary.MULTIPLY, lambda left, right: left * right),
-    )
-}
 
 
 def _dividing(name: str, function: Callable[..., Any]) -> dict[bool, Primitive]:
@@ -151,10 +140,6 @@ _FLOAT_QUOTIENT = _dividing("/ float", my.float_quotient)
 _DECIMAL_QUOTIENT = _dividing("/ decimal", my.decimal_quotient)
 _INTEGER_PART = _dividing("div", my.integer_part)
 _REMAINDER = _dividing("%", my.remainder)
-_NEGATED_DECIMAL = primitive(
-    "mysql - decimal (sign)", lambda value: numbers.positive_zero(-value), "{f}(-{0})", helper=numbers.positive_zero
-)
-_NEGATED_FLOAT = primitive("mysql - float (sign)", lambda value: -value, "(-{0})")
 _TEXT_TO_NUMBER = {
     False: primitive("mysql text to number", my.text_number),
     True: primitive("mysql text to number, changing", my.strict_text_number),
@@ -445,9 +430,9 @@ class MySQL(Rules):
             case Sort.INTEGER:
                 return self.apply(_NEGATE, (operand,), integer_of(False, operand.type.digits))
             case Sort.DECIMAL:
-                return self.apply(_NEGATED_DECIMAL, (operand,), operand.type)
+                return self.apply(NEGATED_DECIMAL, (operand,), operand.type)
             case _:
-                return self.apply(_NEGATED_FLOAT, (operand,), floating([operand.type]))
+                return self.apply(NEGATED_FLOAT, (operand,), floating([operand.type]))
 
     def negated_constant(self, node: tx.Expression, operand: Expression) -> Expression | None:
         """MariaDB makes a decimal of the negative of a negative constant, because the least integer has no opposite."""
@@ -515,7 +500,7 @@ class MySQL(Rules):
                 return self.apply(_FLOAT_QUOTIENT[self.changing], sides, float_)
             if operator is Binary.MODULO:
                 return self.apply(_REMAINDER[self.changing], sides, float_)
-            return self.apply(_FLOAT_ARITHMETIC[operator], sides, float_)
+            return self.apply(FLOAT_ARITHMETIC[operator], sides, float_)
         if operator is Binary.DIVIDE:
             scale = min(scales[0] + INCREMENT, SCALE_MAX)
             room = digits.computed(operator, left.type, right.type, scale)
@@ -529,7 +514,7 @@ class MySQL(Rules):
             type_ = decimal_of(scale, digits.computed(operator, left.type, right.type, scale))
             if operator is Binary.MODULO:
                 return self.apply(_REMAINDER[self.changing], sides, type_)
-            return self.apply(_DECIMAL_ARITHMETIC[operator], sides, type_)
+            return self.apply(DECIMAL_ARITHMETIC[operator], sides, type_)
         room = digits.computed(operator, left.type, right.type, 0)
         if operator is Binary.MODULO:
             return self.apply(_REMAINDER[self.changing], (left, right), integer_of(left.type.unsigned, room))

@@ -9,7 +9,17 @@ from decimal import Decimal
 from typing import Any
 
 from isolde.errors import ExecutionError
-from isolde.semantics.core.dialects.base import COMPARISONS, AggregateForm, Rules, typed, untyped
+from isolde.semantics.core.dialects.base import (
+    COMPARISONS,
+    DECIMAL_ARITHMETIC,
+    FLOAT_ARITHMETIC,
+    NEGATED_DECIMAL,
+    NEGATED_FLOAT,
+    AggregateForm,
+    Rules,
+    typed,
+    untyped,
+)
 from isolde.semantics.core.nodes import Apply, Choose, Clock, Coalesce, Constant, Expression, is_stored
 from isolde.semantics.core.primitives import SAME, Primitive, primitive
 from isolde.semantics.core.types import (
@@ -76,41 +86,16 @@ _NARROWED = {
         (Sort.FLOAT, numbers.nearest_even),
     )
 }
-_DECIMAL_ARITHMETIC = {
-    Binary.ADD: primitive("postgresql + decimal", numbers.decimal_sum, smt="+"),
-    Binary.SUBTRACT: primitive("postgresql - decimal", numbers.decimal_difference, smt="-"),
-    Binary.MULTIPLY: primitive("postgresql * decimal", numbers.decimal_product, smt="*"),
+_DECIMAL_ARITHMETIC = DECIMAL_ARITHMETIC | {
     Binary.DIVIDE: primitive(
         "postgresql / decimal", numbers.postgresql_quotient, errors="division-by-zero", partial=True
     ),
     Binary.MODULO: primitive("postgresql % decimal", numbers.remainder, errors="division-by-zero", partial=True),
 }
-_FLOAT_ARITHMETIC = {
-    operator: primitive(
-        f"postgresql {operator.value} float",
-        lambda left, right, compute=compute: numbers.finite(compute(left, right)),
-        f"{{f}}({{0}} {operator.value} {{1}})",
-        helper=numbers.finite,
-        errors="out-of-range",
-        smt=operator.value,
-    )
-    for operator, compute in (
-        (Binary.ADD, lambda left, right: left + right),
-        (Binary.SUBTRACT, lambda left, right: left - right),
-        (Binary.MULTIPLY, lambda left, right: left * right),
-    )
-}
 _FLOAT_DIVIDED = primitive(
     "postgresql / float", pg.float_quotient, errors="division-by-zero out-of-range", partial=True
 )
 _SINGLE = primitive("postgresql float of 32 bits", numbers.single)
-_NEGATED_DECIMAL = primitive(
-    "postgresql - decimal (sign)",
-    lambda value: numbers.positive_zero(-value),
-    "{f}(-{0})",
-    helper=numbers.positive_zero,
-)
-_NEGATED_FLOAT = primitive("postgresql - float (sign)", lambda value: -value, "(-{0})")
 _BIT_NOT = primitive("postgresql ~", lambda value: ~value, "(~{0})")
 _BITS = {
     Binary.BIT_AND: primitive("postgresql &", lambda left, right: left & right, "({0} & {1})"),
@@ -322,7 +307,7 @@ class PostgreSQL(Rules):
             return Constant(self.literal(negated).value, operand.type)
         if sort is Sort.INTEGER:
             return self.apply(_NEGATE[operand.type.bits], (operand,), operand.type)
-        return self.apply(_NEGATED_DECIMAL if sort is Sort.DECIMAL else _NEGATED_FLOAT, (operand,), operand.type)
+        return self.apply(NEGATED_DECIMAL if sort is Sort.DECIMAL else NEGATED_FLOAT, (operand,), operand.type)
 
     def binary(self, operator: Binary, left: Expression, right: Expression) -> Expression:
         match operator:
@@ -383,7 +368,7 @@ class PostgreSQL(Rules):
         if operator is Binary.MODULO:
             raise type_error("operator does not exist: double precision % double precision")
         return self.in_bits(
-            self.apply(_FLOAT_DIVIDED if operator is Binary.DIVIDE else _FLOAT_ARITHMETIC[operator], sides, type_)
+            self.apply(_FLOAT_DIVIDED if operator is Binary.DIVIDE else FLOAT_ARITHMETIC[operator], sides, type_)
         )
 
     def shifted(self, operator: Binary, left: Expression, right: Expression) -> Expression:
