@@ -7,6 +7,7 @@
 #![allow(missing_docs)]
 
 mod analysis;
+mod explore;
 mod generate;
 mod history;
 mod input;
@@ -34,7 +35,7 @@ const SIGNAL_POLL: Duration = Duration::from_millis(50);
 /// Python's exceptions. `work` is handed a question to ask now and then: whether to go on.
 pub(crate) fn enter<T: Send + 'static>(
     py: Python<'_>,
-    work: impl FnOnce(&dyn Fn() -> bool) -> Result<T, Error> + Send + 'static,
+    work: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<T, Error> + Send + 'static,
 ) -> PyResult<T> {
     let stop = Arc::new(AtomicBool::new(false));
     let (send, receive) = sync_channel(1);
@@ -89,6 +90,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<analysis::Analysis>()?;
     module.add_function(wrap_pyfunction!(input::read_directory, module)?)?;
     module.add_function(wrap_pyfunction!(input::foreign_formats, module)?)?;
+    module.add_class::<explore::Exploration>()?;
+    module.add_function(wrap_pyfunction!(explore::exploration_levels, module)?)?;
     module.add_class::<generate::Plans>()?;
     module.add_function(wrap_pyfunction!(generate::generate, module)?)?;
     module.add_function(wrap_pyfunction!(generate::generator_names, module)?)?;

@@ -22,7 +22,7 @@ def blamed(what: str) -> Iterator[None]:
     except IsoldeError:
         raise
     except (Exception, SystemExit) as error:
-        raise UsageError(f"{what} failed{_place(error)}: {in_one_line(error)}") from None
+        raise UsageError(f"{what} failed{place_of(error)}: {in_one_line(error)}") from None
 
 
 def in_one_line(error: BaseException) -> str:
@@ -35,7 +35,7 @@ def in_one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _place(error: BaseException) -> str:
+def place_of(error: BaseException) -> str:
     """The last line of the user's own that led to it, if there is one."""
     frames = traceback.extract_tb(error.__traceback__)
     his = [frame for frame in frames if not frame.filename.startswith(_NOT_HIS) and Path(frame.filename).is_file()]

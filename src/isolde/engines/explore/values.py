@@ -1,0 +1,45 @@
+"""Keys and values as numbers: equal numbers are the same thing to every transaction that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+
+def identity(value: Any) -> Hashable:
+    """Equal for values that no program can tell apart. Python alone says that ``1 == True == 1.0``.
+
+    >>> len({identity(value) for value in (1, True, 1.0, "1", (1,), (True,))})
+    6
+    """
+    kind = type(value)
+    if kind is tuple:
+        return kind, tuple(map(identity, value))
+    if kind is frozenset:
+        return kind, frozenset(map(identity, value))
+    # ``0.0 == -0.0`` and ``nan != nan``; equal decimals may have different digits.
+    return (kind, repr(value)) if kind.__name__ in {"float", "Decimal", "complex"} else (kind, value)
+
+
+class Numbers:
+    """Things in the order in which they were first met. ``told_apart``: by ``identity``, not by Python's ``==``."""
+
+    def __init__(self, *, told_apart: bool) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._things: list[Any] = []
+        self._told_apart = told_apart
+
+    def number(self, thing: Any) -> int:
+        """Its number; it gets the next one if it is new."""
+        mark = identity(thing) if self._told_apart else thing
+        number = self._numbers.get(mark)
+        if number is None:
+            number = self._numbers[mark] = len(self._things)
+            self._things.append(thing)
+        return number
+
+    def __getitem__(self, number: int) -> Any:
+        return self._things[number]
+
+    def __len__(self) -> int:
+        return len(self._things)
