@@ -50,7 +50,8 @@ class ExplorationCounts:
 
 @dataclass(frozen=True, slots=True)
 class ExplorationQuestion:
-    """``levels`` by transaction. ``plain``: without partial-order reduction. ``shown_max``: behaviours beyond ``against`` kept."""
+    """``levels`` by transaction. ``plain``: without partial-order reduction. ``shown_max``: how many histories that
+    ``against`` does not allow are kept."""
 
     sessions: tuple[int, ...]
     steering: str
@@ -124,6 +125,12 @@ class Exploration:
     def collected(self) -> list[Sources]:
         """Histories that were not handed over yet."""
         return self._native.collected()
+
+    def commit_order(self, history: Sources, state: State | None) -> tuple[list[tuple[int, bool]], int] | None:
+        """An order of a complete history that leads to a state: transactions, each with whether it commits there or takes its
+        snapshot, and how many of the steps lead to the state; ``None`` if the levels allow none.
+        """
+        return self._native.commit_order(history, state)
 
     def left(self) -> list[tuple[Sources, bool, float]]:
         """What is left: executions, whether the last transaction is pending, and which part of the tree each is thought to be.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from isolde._core.exploration import (
@@ -102,11 +102,10 @@ class Walk:
             collect=collect,
             shown_max=SHOWN_MAX,
         )
-        self.native = Exploration(asked if threads is None else _with_threads(asked, threads))
+        self.native = Exploration(asked if threads is None else replace(asked, threads=max(1, threads)))
         self._keys = 0
         self._numbers: list[int] = []
         """The node of the behaviours for each stretch that the core knows."""
-        self._known: dict[int, int] = {}
         for transaction, root in enumerate(behaviours.roots):
             self._tell_keys()
             self._note(root, self.native.add_root(transaction, behaviours.nodes[root].stretch))
@@ -131,9 +130,9 @@ class Walk:
         *,
         progress: Callable[[Progress], None],
         listed: Callable[[Sources], None],
-        stop: Callable[[], bool] = lambda: False,
+        stop: Callable[[], str] = lambda: "",
     ) -> Walked:
-        """Walks until nothing is left, a limit is reached, or ``stop`` says so."""
+        """Walks until nothing is left, a limit is reached, or ``stop`` gives a reason."""
         began = time.monotonic()
         stopped = ""
         while True:
@@ -146,8 +145,7 @@ class Walk:
                     stopped = f"the budget of {limits.calls_max:,} calls is spent"
             if limits.seconds is not None and seconds > limits.seconds:
                 stopped = f"the time of {limits.seconds:g} s is over"
-            if stop():
-                stopped = "it was interrupted"
+            stopped = stopped or stop()
             if stopped:
                 break
             try:
@@ -195,14 +193,3 @@ class Walk:
         """The keys that were written, with their values."""
         keys, values = self._behaviours.keys, self._behaviours.values
         return {keys[key]: values[value] for key, value in state}
-
-
-def _with_threads(question: ExplorationQuestion, threads: int) -> ExplorationQuestion:
-    from dataclasses import replace
-
-    return replace(question, threads=max(1, threads))
-
-
-def chosen(sources: Sources) -> Sequence[tuple[int, Sequence[int]]]:
-    """The history as data that nobody changes."""
-    return tuple((transaction, tuple(read)) for transaction, read in sources)

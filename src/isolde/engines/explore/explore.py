@@ -1,0 +1,222 @@
+"""A program explored at a level: how many histories there are, and what goes wrong in which of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from isolde._core.exploration import ExplorationCounts, Sources
+from isolde.engines.explore.behaviours import Behaviours
+from isolde.engines.explore.bodies import Bodies, KeyBodies
+from isolde.engines.explore.evidence import Executed, allowed, executed, state_after
+from isolde.engines.explore.invariants import FIRST, Invariants
+from isolde.engines.explore.program import Program
+from isolde.engines.explore.question import Question, explored_level
+from isolde.engines.explore.schedule import Interleaving, interleaving
+from isolde.engines.explore.search import Found, Left, Limits, Progress, Walk, Walked
+from isolde.engines.explore.tables import Model, TableBodies
+from isolde.errors import IsoldeError
+
+_ROUND_CALLS = 20_000
+"""Calls after which a round over tables ends if it has found new versions: what it goes on to find is incomplete anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A history in which a check fails, or that another level does not allow.
+
+    ``order``: the commits, of which the first ``reached`` lead to ``state`` (``None`` where the check is not about a state).
+    """
+
+    check: str
+    history: tuple[Executed, ...]
+    order: tuple[int, ...]
+    reached: int
+    state: Mapping[Any, Any] | None
+    schedule: Interleaving
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """What an exploration found. ``complete``: every behaviour was seen; else ``stopped`` says why not, and ``left`` what is."""
+
+    program: Program
+    question: Question
+    levels: tuple[str, ...]
+    base: str
+    counts: ExplorationCounts
+    violations: tuple[Violation, ...]
+    beyond: tuple[Violation, ...]
+    complete: bool
+    stopped: str
+    seconds: float
+    bodies_run: int
+    left: Left | None = None
+    checks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Who is told what while a program is explored."""
+
+    progress: Callable[[Progress], None] = field(default=lambda _: None)
+    listed: Callable[[tuple[Executed, ...]], None] | None = None
+    stop: Callable[[], bool] = field(default=lambda: False)
+
+
+class Explorer:
+    """A program with what is known of its bodies, which all questions share."""
+
+    def __init__(self, program: Program, model: Model = "rows") -> None:
+        self.program = program
+        self.bodies: Bodies = (
+            TableBodies(program.schema, program.dialect, first_rows(program), model)
+            if program.over_tables
+            else KeyBodies(program.initial)
+        )
+        self.invariants = Invariants(program, self.bodies)
+        self.behaviours = Behaviours(program.calls, self.bodies)
+
+    def ask(
+        self,
+        question: Question,
+        limits: Limits | None = None,
+        listening: Listening | None = None,
+        resumed: Left | None = None,
+    ) -> Explored:
+        """Explores the program; over tables in rounds, until no version turns up that was not known."""
+        limits, listening = limits or Limits(), listening or Listening()
+        levels = question.by_transaction(self.program)
+        question.steering(levels)
+        if question.against is not None:
+            explored_level(question.against)
+        before = 0.0
+        while True:
+            walk, walked, listed = self._round(question, limits, listening, resumed)
+            bodies = self.bodies
+            if not isinstance(bodies, TableBodies) or not bodies.grew():
+                break
+            before += walked.seconds
+            if walked.stopped and walked.stopped != _GREW:
+                break
+            resumed = None
+            self.bodies = bodies.next_round()
+            self.invariants = Invariants(self.program, self.bodies)
+            self.behaviours = Behaviours(self.program.calls, self.bodies)
+        if listening.listed is not None:
+            for sources in listed:
+                listening.listed(executed(self.behaviours, sources))
+        return self._explored(question, walk, walked, before)
+
+    def _round(
+        self, question: Question, limits: Limits, listening: Listening, resumed: Left | None
+    ) -> tuple[Walk, Walked, list[Sources]]:
+        bodies, predicate = self.bodies, self.program.history
+        judge = self.invariants.judge if self.invariants else None
+        collect = listening.listed is not None or predicate is not None
+        walk = Walk(self.program, self.behaviours, question, judge=judge, collect=collect, threads=limits.threads)
+        if resumed is not None:
+            walk.resume(resumed)
+        kept: list[Sources] = []
+        behaviours = self.behaviours
+
+        def listed(sources: Sources) -> None:
+            if predicate is not None:
+                self.invariants.judge_history(sources, lambda: executed(behaviours, sources))
+            if listening.listed is not None:
+                kept.append(sources)
+
+        def stop() -> str:
+            if listening.stop():
+                return "it was interrupted"
+            late = isinstance(bodies, TableBodies) and walk.native.counts().explored > _ROUND_CALLS and bodies.grew()
+            return _GREW if late else ""
+
+        walked = walk.go(limits, progress=listening.progress, listed=listed, stop=stop)
+        return walk, walked, kept
+
+    def _explored(self, question: Question, walk: Walk, walked: Walked, before: float) -> Explored:
+        violations = [self._violation(walk, found) for found in walked.failed]
+        violations += [self._shown(walk, sources, name) for name, sources in self.invariants.broken_histories()]
+        beyond = []
+        if question.against is not None:
+            beyond = [self._shown(walk, sources, "robustness") for sources in walked.beyond]
+        left = None if walked.complete else walk.left(walked.seconds)
+        return Explored(
+            program=self.program,
+            question=question,
+            levels=walk.levels,
+            base=walk.steering,
+            counts=walked.counts,
+            violations=tuple(sorted(violations, key=_length)),
+            beyond=tuple(beyond),
+            complete=walked.complete,
+            stopped=walked.stopped,
+            seconds=walked.seconds + before,
+            bodies_run=len(self.behaviours.nodes),
+            left=left,
+            checks=self.invariants.names,
+        )
+
+    def _violation(self, walk: Walk, found: Found) -> Violation:
+        kind, name = self.invariants.check(found.check) if found.check >= FIRST else self._check(found.check)
+        shown = self._shown(walk, found.sources, name, found.state)
+        if kind == "check":
+            held = not any(failed.text == name for entry in shown.history for failed in entry.trace.failed)
+        else:
+            assert shown.state is not None
+            held = self.invariants.judge(shown.state) is None
+        if held:
+            raise IsoldeError(
+                f"a mistake of Isolde itself, please report it: {name} holds in the history that breaks it"
+            )
+        return shown
+
+    def _check(self, number: int) -> tuple[str, str]:
+        kind, name = self.behaviours.checks[number]
+        return kind, name
+
+    def _shown(self, walk: Walk, sources: Sources, name: str, state: Any = None) -> Violation:
+        history = executed(self.behaviours, sources)
+        found = walk.native.commit_order(sources, state)
+        order, reached = _commits(found)
+        if found is None or not allowed(history, walk.levels, order):
+            raise IsoldeError(
+                f"a mistake of Isolde itself, please report it: no order of commits explains {sources} at {walk.levels}"
+            )
+        left = None if state is None else state_after(history, order[:reached])
+        return Violation(name, history, order, reached, left, interleaving(history, order))
+
+
+_GREW = "new versions were found"
+
+
+def _commits(found: tuple[list[tuple[int, bool]], int] | None) -> tuple[tuple[int, ...], int]:
+    if found is None:
+        return (), 0
+    steps, reached = found
+    order = tuple(transaction for transaction, commits in steps if commits)
+    return order, sum(commits for _, commits in steps[:reached])
+
+
+def _length(violation: Violation) -> tuple[int, int]:
+    return len(violation.history), sum(len(entry.trace.events) for entry in violation.history)
+
+
+def first_rows(program: Program) -> Mapping[str, Sequence[Sequence[Any]]]:
+    """The rows that a program over tables starts from."""
+    if program.rows is not None:
+        return program.rows
+    if program.application is None:
+        return {}
+    return populated(program.application.populate(Random(0), program.application.scale))
+
+
+def populated(rows: Iterable[tuple[str, Sequence[Any]]]) -> dict[str, list[Sequence[Any]]]:
+    """Rows by table."""
+    found: dict[str, list[Sequence[Any]]] = {}
+    for table, row in rows:
+        found.setdefault(table, []).append(row)
+    return found
