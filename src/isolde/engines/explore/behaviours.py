@@ -50,6 +50,11 @@ class Behaviours:
             self._after[node, value] = found
         return found
 
+    def run_to(self, node: int) -> tuple[Call, list[Any]]:
+        """The call that a stretch belongs to, and the values that lead there."""
+        here = self.nodes[node]
+        return self.calls[here.transaction], self._answers(here.parent, here.value)
+
     def _observed(self, transaction: int, parent: int | None, value: int) -> int:
         answers = self._answers(parent, value)
         call = self.calls[transaction]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from random import Random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from isolde._core.exploration import ExplorationCounts, Sources
-from isolde.engines.explore.behaviours import Behaviours
+from isolde.engines.explore.behaviours import Behaviours, Node
 from isolde.engines.explore.bodies import Bodies, KeyBodies
+from isolde.engines.explore.checkpoint import Checkpoint
+from isolde.engines.explore.elsewhere import replayed
 from isolde.engines.explore.evidence import Executed, allowed, executed, state_after
 from isolde.engines.explore.invariants import FIRST, Invariants
-from isolde.engines.explore.program import Program
+from isolde.engines.explore.program import Program, first_rows
 from isolde.engines.explore.question import Question, explored_level
 from isolde.engines.explore.schedule import Interleaving, interleaving
-from isolde.engines.explore.search import Found, Left, Limits, Progress, Walk, Walked
+from isolde.engines.explore.search import SHOWN_MAX, Found, Limits, Progress, Walk, Walked
 from isolde.engines.explore.tables import Model, TableBodies
 from isolde.errors import IsoldeError
 
@@ -53,8 +54,9 @@ class Explored:
     stopped: str
     seconds: float
     bodies_run: int
-    left: Left | None = None
-    checks: tuple[str, ...] = ()
+    left: Checkpoint | None = None
+    judged: bool = False
+    """Whether anything had to hold; else the histories were only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +72,27 @@ class Explorer:
     """A program with what is known of its bodies, which all questions share."""
 
     def __init__(self, program: Program, model: Model = "rows") -> None:
-        self.program = program
-        self.bodies: Bodies = (
-            TableBodies(program.schema, program.dialect, first_rows(program), model)
-            if program.over_tables
-            else KeyBodies(program.initial)
-        )
-        self.invariants = Invariants(program, self.bodies)
-        self.behaviours = Behaviours(program.calls, self.bodies)
+        self.program, self.model = program, model
+        self._know(_bodies(program, model))
+        self._rounds: list[Sequence[Node]] = []
+        """What earlier rounds knew of the bodies; ``behaviours`` is the present one."""
+
+    def _know(self, bodies: Bodies, behaviours: Behaviours | None = None) -> None:
+        self.bodies = bodies
+        self.invariants = Invariants(self.program, bodies)
+        self.behaviours = behaviours or Behaviours(self.program.calls, bodies)
+
+    @property
+    def rounds(self) -> tuple[tuple[Node, ...], ...]:
+        """What is known of the bodies, round by round."""
+        return tuple(tuple(nodes) for nodes in (*self._rounds, self.behaviours.nodes))
 
     def ask(
         self,
         question: Question,
         limits: Limits | None = None,
         listening: Listening | None = None,
-        resumed: Left | None = None,
+        resumed: Checkpoint | None = None,
     ) -> Explored:
         """Explores the program; over tables in rounds, until no version turns up that was not known."""
         limits, listening = limits or Limits(), listening or Listening()
@@ -92,35 +100,40 @@ class Explorer:
         question.steering(levels)
         if question.against is not None:
             explored_level(question.against)
+        if self.program.over_tables:
+            # What another question found written would be contested here too, and the counts would depend on it.
+            self._know(_bodies(self.program, self.model))
+            self._rounds = []
+        if resumed is not None:
+            self._know(*replayed(self.program, _bodies(self.program, self.model), resumed.rounds))
+            self._rounds = list(resumed.rounds[:-1])
         before = 0.0
         while True:
             walk, walked, listed = self._round(question, limits, listening, resumed)
             bodies = self.bodies
             if not isinstance(bodies, TableBodies) or not bodies.grew():
                 break
-            before += walked.seconds
             if walked.stopped and walked.stopped != _GREW:
                 break
+            before += walked.seconds
             resumed = None
-            self.bodies = bodies.next_round()
-            self.invariants = Invariants(self.program, self.bodies)
-            self.behaviours = Behaviours(self.program.calls, self.bodies)
+            self._rounds.append(self.behaviours.nodes)
+            self._know(bodies.next_round())
         if listening.listed is not None:
             for sources in listed:
                 listening.listed(executed(self.behaviours, sources))
-        return self._explored(question, walk, walked, before)
+        return self._explored(question, walk, self._joined(walked, resumed), before)
 
     def _round(
-        self, question: Question, limits: Limits, listening: Listening, resumed: Left | None
+        self, question: Question, limits: Limits, listening: Listening, resumed: Checkpoint | None
     ) -> tuple[Walk, Walked, list[Sources]]:
-        bodies, predicate = self.bodies, self.program.history
+        bodies, behaviours, predicate = self.bodies, self.behaviours, self.program.history
         judge = self.invariants.judge if self.invariants else None
         collect = listening.listed is not None or predicate is not None
-        walk = Walk(self.program, self.behaviours, question, judge=judge, collect=collect, threads=limits.threads)
+        walk = Walk(self.program, behaviours, question, judge=judge, collect=collect, threads=limits.threads)
         if resumed is not None:
-            walk.resume(resumed)
+            walk.resume(resumed.left)
         kept: list[Sources] = []
-        behaviours = self.behaviours
 
         def listed(sources: Sources) -> None:
             if predicate is not None:
@@ -137,13 +150,33 @@ class Explorer:
         walked = walk.go(limits, progress=listening.progress, listed=listed, stop=stop)
         return walk, walked, kept
 
+    def _joined(self, walked: Walked, resumed: Checkpoint | None) -> Walked:
+        """With what was found before the walk was resumed: of each check the shortest history."""
+        if resumed is None:
+            return walked
+        best: dict[int, Found] = {}
+        for found in (*resumed.failed, *walked.failed):
+            known = best.get(found.check)
+            if known is None or self._rank(found) < self._rank(known):
+                best[found.check] = found
+        beyond = sorted((*resumed.beyond, *walked.beyond), key=lambda sources: self._events(sources))
+        return replace(walked, failed=tuple(best.values()), beyond=tuple(beyond[:SHOWN_MAX]))
+
+    def _rank(self, found: Found) -> tuple[int, Sources]:
+        return self._events(found.sources), sorted(found.sources)
+
+    def _events(self, sources: Sources) -> int:
+        return sum(len(entry.trace.events) for entry in executed(self.behaviours, sources))
+
     def _explored(self, question: Question, walk: Walk, walked: Walked, before: float) -> Explored:
         violations = [self._violation(walk, found) for found in walked.failed]
         violations += [self._shown(walk, sources, name) for name, sources in self.invariants.broken_histories()]
         beyond = []
         if question.against is not None:
             beyond = [self._shown(walk, sources, "robustness") for sources in walked.beyond]
-        left = None if walked.complete else walk.left(walked.seconds)
+        left = None
+        if not walked.complete:
+            left = Checkpoint(walk.left(walked.seconds), walked.failed, walked.beyond, self.rounds)
         return Explored(
             program=self.program,
             question=question,
@@ -157,26 +190,23 @@ class Explorer:
             seconds=walked.seconds + before,
             bodies_run=len(self.behaviours.nodes),
             left=left,
-            checks=self.invariants.names,
+            judged=bool(self.invariants) or self.program.history is not None or len(self.behaviours.checks) > 0,
         )
 
     def _violation(self, walk: Walk, found: Found) -> Violation:
-        kind, name = self.invariants.check(found.check) if found.check >= FIRST else self._check(found.check)
-        shown = self._shown(walk, found.sources, name, found.state)
-        if kind == "check":
+        if found.check < FIRST:
+            _, name = self.behaviours.checks[found.check]
+            shown = self._shown(walk, found.sources, name)
             held = not any(failed.text == name for entry in shown.history for failed in entry.trace.failed)
         else:
-            assert shown.state is not None
-            held = self.invariants.judge(shown.state) is None
+            name = self.invariants.names[found.check - FIRST]
+            shown = self._shown(walk, found.sources, name, found.state)
+            held = shown.state is None or self.invariants.judge(shown.state) is None
         if held:
             raise IsoldeError(
                 f"a mistake of Isolde itself, please report it: {name} holds in the history that breaks it"
             )
         return shown
-
-    def _check(self, number: int) -> tuple[str, str]:
-        kind, name = self.behaviours.checks[number]
-        return kind, name
 
     def _shown(self, walk: Walk, sources: Sources, name: str, state: Any = None) -> Violation:
         history = executed(self.behaviours, sources)
@@ -205,18 +235,7 @@ def _length(violation: Violation) -> tuple[int, int]:
     return len(violation.history), sum(len(entry.trace.events) for entry in violation.history)
 
 
-def first_rows(program: Program) -> Mapping[str, Sequence[Sequence[Any]]]:
-    """The rows that a program over tables starts from."""
-    if program.rows is not None:
-        return program.rows
-    if program.application is None:
-        return {}
-    return populated(program.application.populate(Random(0), program.application.scale))
-
-
-def populated(rows: Iterable[tuple[str, Sequence[Any]]]) -> dict[str, list[Sequence[Any]]]:
-    """Rows by table."""
-    found: dict[str, list[Sequence[Any]]] = {}
-    for table, row in rows:
-        found.setdefault(table, []).append(row)
-    return found
+def _bodies(program: Program, model: Model) -> Bodies:
+    if program.over_tables:
+        return TableBodies(program.schema, program.dialect, first_rows(program), model)
+    return KeyBodies(program.initial)

@@ -40,9 +40,6 @@ class Invariants:
     def __bool__(self) -> bool:
         return bool(self._checks)
 
-    def check(self, number: int) -> tuple[str, str]:
-        return "invariant", self.names[number - FIRST]
-
     def judge(self, written: Mapping[Any, Any]) -> int | None:
         """The number of the first invariant that does not hold, if these are the last versions of what was written."""
         state = self.state(written)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 from isolde.errors import UsageError
@@ -177,3 +178,20 @@ def _call(entry: Any, session: int, position: int, number: int) -> Call:
     except TypeError as error:
         raise UsageError(f"{where}: {call} does not fit {call.name}{signature}: {error}") from None
     return call
+
+
+def first_rows(program: Program) -> Mapping[str, Sequence[Sequence[Any]]]:
+    """The rows that a program over tables starts from."""
+    if program.rows is not None:
+        return program.rows
+    if program.application is None:
+        return {}
+    return populated(program.application.populate(Random(0), program.application.scale))
+
+
+def populated(rows: Iterable[tuple[str, Sequence[Any]]]) -> dict[str, list[Sequence[Any]]]:
+    """Rows by table."""
+    found: dict[str, list[Sequence[Any]]] = {}
+    for table, row in rows:
+        found.setdefault(table, []).append(row)
+    return found

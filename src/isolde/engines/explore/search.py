@@ -148,14 +148,16 @@ class Walk:
             stopped = stopped or stop()
             if stopped:
                 break
+            done = False
             try:
                 done = self.native.run(calls)
+                self._answer_all()
+                self._judge_all()
+                for sources in self.native.collected():
+                    listed(sources)
             except KeyboardInterrupt:
-                done, stopped = False, "it was interrupted"
-            self._answer_all()
-            self._judge_all()
-            for sources in self.native.collected():
-                listed(sources)
+                # What was asked and not answered is asked again when the walk goes on.
+                stopped = "it was interrupted"
             progress(
                 Progress(self.native.counts(), time.monotonic() - began + self._before, len(self._behaviours.nodes))
             )
