@@ -125,6 +125,17 @@ class Exploration:
         """Histories that were not handed over yet."""
         return self._native.collected()
 
+    def commit_order(self, history: Sources, state: State | None) -> tuple[list[tuple[int, bool]], int] | None:
+        """A commit order of a complete history, one that goes through the state if one is given; ``None`` if there is none.
+
+        Each step is a transaction and whether it commits (or aborts) there; otherwise it takes its snapshot. The number says
+        how many steps lead to the state.
+        """
+        try:
+            return self._native.commit_order(history, state)
+        except ValueError as error:
+            raise UsageError(f"the history does not fit the program: {error}") from None
+
     def left(self) -> list[tuple[Sources, bool, float]]:
         """What is left: executions, whether the last transaction is pending, and which part of the tree each is thought to be.
 
