@@ -251,6 +251,8 @@ impl<S: Set> Explorer<S> {
 
     /// Counts go on from what was counted before.
     pub fn restore_counts(&mut self, counts: Counts) {
+        // An exploration that had nothing left does not begin again.
+        self.started = true;
         self.workers[0].counts = counts;
     }
 }
@@ -293,7 +295,7 @@ fn work<S: Set>(
             break;
         }
         for _ in 0..PATIENCE {
-            if !worker.next(known) {
+            if !worker.next(known) || worker.counts.explored >= calls_end {
                 break;
             }
         }

@@ -127,10 +127,15 @@ class Exploration:
         return self._native.collected()
 
     def commit_order(self, history: Sources, state: State | None) -> tuple[list[tuple[int, bool]], int] | None:
-        """An order of a complete history that leads to a state: transactions, each with whether it commits there or takes its
-        snapshot, and how many of the steps lead to the state; ``None`` if the levels allow none.
+        """A commit order of a complete history, one that goes through the state if one is given; ``None`` if there is none.
+
+        Each step is a transaction and whether it commits (or aborts) there; otherwise it takes its snapshot. The number says
+        how many steps lead to the state.
         """
-        return self._native.commit_order(history, state)
+        try:
+            return self._native.commit_order(history, state)
+        except ValueError as error:
+            raise UsageError(f"the history does not fit the program: {error}") from None
 
     def left(self) -> list[tuple[Sources, bool, float]]:
         """What is left: executions, whether the last transaction is pending, and which part of the tree each is thought to be.
