@@ -16,7 +16,7 @@ from isolde.engines.explore.invariants import FIRST, Invariants
 from isolde.engines.explore.program import Program, first_rows
 from isolde.engines.explore.question import Question, explored_level
 from isolde.engines.explore.schedule import Interleaving, interleaving
-from isolde.engines.explore.search import SHOWN_MAX, Found, Limits, Progress, Walk, Walked
+from isolde.engines.explore.search import INTERRUPTED, SHOWN_MAX, Found, Limits, Progress, Walk, Walked
 from isolde.engines.explore.tables import Model, TableBodies
 from isolde.errors import IsoldeError
 
@@ -107,27 +107,47 @@ class Explorer:
         if resumed is not None:
             self._know(*replayed(self.program, _bodies(self.program, self.model), resumed.rounds))
             self._rounds = list(resumed.rounds[:-1])
-        before = 0.0
-        while True:
-            walk, walked, listed = self._round(question, limits, listening, resumed)
-            bodies = self.bodies
-            if not isinstance(bodies, TableBodies) or not bodies.grew():
-                break
-            if walked.stopped and walked.stopped != _GREW:
-                break
-            before += walked.seconds
-            resumed = None
-            self._rounds.append(self.behaviours.nodes)
-            self._know(bodies.next_round())
+        before = 0.0 if resumed is not None else self._settle(question, limits, listening)
+        walk, walked, listed = self._walked(question, limits, listening, resumed)
         if listening.listed is not None:
             for sources in listed:
                 listening.listed(executed(self.behaviours, sources))
         return self._explored(question, walk, self._joined(walked, resumed), before)
 
-    def _round(
+    def _settle(self, question: Question, limits: Limits, listening: Listening) -> float:
+        """Over tables: finds out, in rounds, which rows and versions are written; the seconds that it took.
+
+        A round that does not know them all meets behaviours that the level does not allow. So nothing is judged in it, and
+        a body that fails in it has not failed.
+        """
+        seconds = 0.0
+        while isinstance(bodies := self.bodies, TableBodies) and not bodies.settled:
+            walk = Walk(self.program, self.behaviours, question, judge=None, collect=False, threads=limits.threads)
+
+            def stop(bodies: TableBodies = bodies, walk: Walk = walk) -> str:
+                if listening.stop():
+                    return INTERRUPTED
+                return _GREW if walk.native.counts().explored > _ROUND_CALLS and bodies.grew() else ""
+
+            left = Limits(limits.calls_max, limits.seconds and max(limits.seconds - seconds, 0.0), limits.threads)
+            walked = walk.go(left, progress=listening.progress, listed=lambda _: None, stop=stop)
+            seconds += walked.seconds
+            if bodies.grew() and walked.stopped in ("", _GREW):
+                self._rounds.append(self.behaviours.nodes)
+                self._know(bodies.next_round())
+                continue
+            # What is known by now is everything, or all that there was time for: then the last walk will not be complete either.
+            if bodies.failed or walked.stopped:
+                self._rounds.append(self.behaviours.nodes)
+                self._know(bodies.next_round(settled=True))
+            else:
+                bodies.settled = True
+        return seconds
+
+    def _walked(
         self, question: Question, limits: Limits, listening: Listening, resumed: Checkpoint | None
     ) -> tuple[Walk, Walked, list[Sources]]:
-        bodies, behaviours, predicate = self.bodies, self.behaviours, self.program.history
+        behaviours, predicate = self.behaviours, self.program.history
         judge = self.invariants.judge if self.invariants else None
         collect = listening.listed is not None or predicate is not None
         walk = Walk(self.program, behaviours, question, judge=judge, collect=collect, threads=limits.threads)
@@ -142,13 +162,9 @@ class Explorer:
                 kept.append(sources)
 
         def stop() -> str:
-            if listening.stop():
-                return "it was interrupted"
-            late = isinstance(bodies, TableBodies) and walk.native.counts().explored > _ROUND_CALLS and bodies.grew()
-            return _GREW if late else ""
+            return INTERRUPTED if listening.stop() else ""
 
-        walked = walk.go(limits, progress=listening.progress, listed=listed, stop=stop)
-        return walk, walked, kept
+        return walk, walk.go(limits, progress=listening.progress, listed=listed, stop=stop), kept
 
     def _joined(self, walked: Walked, resumed: Checkpoint | None) -> Walked:
         """With what was found before the walk was resumed: of each check the shortest history."""

@@ -23,6 +23,8 @@ _CALLS_AT_ONCE = 400_000
 SHOWN_MAX = 20
 """Behaviours beyond another level that are kept, the shortest first."""
 
+INTERRUPTED = "it was interrupted"
+
 Judge = Callable[[Mapping[Any, Any]], int | None]
 """Which check fails on a state, by number; ``None``: all hold."""
 
@@ -157,7 +159,7 @@ class Walk:
                     listed(sources)
             except KeyboardInterrupt:
                 # What was asked and not answered is asked again when the walk goes on.
-                stopped = "it was interrupted"
+                stopped = INTERRUPTED
             progress(
                 Progress(self.native.counts(), time.monotonic() - began + self._before, len(self._behaviours.nodes))
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 from isolde.engines.explore.bodies import shown_key
 from isolde.engines.explore.evidence import Executed
 from isolde.engines.explore.tables import Ran
-from isolde.history import Read, Sql, Status, Transaction, Write
+from isolde.history import History, Read, Sql, Status, Transaction, Write
+from isolde.history.model import token
 from isolde.tx.expressions import Literal, Parameter
 from isolde.tx.render import render
 from isolde.tx.rewrite import rewritten
@@ -36,35 +38,65 @@ def _transaction(entry: Executed) -> Transaction:
     return Transaction(entry.call.id, entry.call.session, ops, status, extra={"call": str(entry.call)})
 
 
-def accesses_of(history: Sequence[Executed]) -> tuple[Transaction, ...]:
-    """The same as reads and writes of keys, in which every write has a value of its own: who read from whom is plain.
+def accesses_of(history: Sequence[Executed], initial: Callable[[Any], Any]) -> History:
+    """The same as reads and writes of keys, in which no two versions of a key have the same value.
 
-    A row of a table is a key. For whoever names and draws what is wrong with the order of transactions.
+    So it is plain who read from whom, for whoever names and draws what is wrong with the order of transactions. A row of a table
+    is a key. A value that is written several times, or is the initial one too, tells its writer: ``10 by 1.0``.
     """
-    by_number = {entry.number: entry for entry in history}
+    labels = _labels(history, initial)
     found = []
     for entry in sorted(history, key=lambda entry: entry.number):
         ops: list[Read | Write] = []
         reads = iter(entry.sources)
-        last: dict[Any, str] = {}
+        last: dict[Any, Any] = {}
         for place, event in enumerate(entry.trace.events):
             key = plain_key(event.key)
             if event.kind == "write":
-                last[event.key] = f"{entry.call.id}:{place}"
+                last[event.key] = labels[entry.number, place]
                 ops.append(Write(key, last[event.key]))
             elif event.kind == "own":
                 ops.append(Read(key, last[event.key]))
             else:
                 source = next(reads)
-                ops.append(Read(key, None if source < 0 else _last_write(by_number[source], event.key)))
+                ops.append(
+                    Read(
+                        key,
+                        labels[source, event.key] if source < 0 else labels[_last_write(history, source, event.key)],
+                    )
+                )
         status = Status.COMMITTED if entry.committed else Status.ABORTED
         found.append(Transaction(entry.call.id, entry.call.session, tuple(ops), status))
-    return tuple(found)
+    first = {plain_key(key): value for (source, key), value in labels.items() if source < 0 and value is not None}
+    return History(tuple(found), first)
 
 
-def _last_write(entry: Executed, key: Any) -> str:
+def _labels(history: Sequence[Executed], initial: Callable[[Any], Any]) -> dict[tuple[int, Any], Any]:
+    """The value shown for each write (by transaction and place) and for the initial version of each key (-1 and the key)."""
+    keys = dict.fromkeys(event.key for entry in history for event in entry.trace.events)
+    labels: dict[tuple[int, Any], Any] = {(-1, key): plain(initial(key)) for key in keys}
+    taken = {(key, token(value)) for (_, key), value in labels.items()}
+    written = [
+        (entry, place, event)
+        for entry in history
+        for place, event in enumerate(entry.trace.events)
+        if event.kind == "write"
+    ]
+    times = Counter((event.key, token(plain(event.value))) for _, _, event in written)
+    for entry, place, event in written:
+        value = plain(event.value)
+        mark = (event.key, token(value))
+        alone = times[mark] == 1 and mark not in taken and value is not None
+        labels[entry.number, place] = (
+            value if alone else f"{'nothing' if value is None else value} by {entry.call.id}:{place}"
+        )
+    return labels
+
+
+def _last_write(history: Sequence[Executed], number: int, key: Any) -> tuple[int, int]:
+    (entry,) = (entry for entry in history if entry.number == number)
     places = [place for place, event in enumerate(entry.trace.events) if event.kind == "write" and event.key == key]
-    return f"{entry.call.id}:{places[-1]}"
+    return number, places[-1]
 
 
 def statement_content(ran: Ran) -> dict[str, Any]:

@@ -108,6 +108,9 @@ class TableBodies:
             for number, row in table.all()
         }
         self.contested = [Contested() for _ in self.tables]
+        self.settled = False
+        """Whether the contested rows and their versions are all known; until then a body that fails may not really fail."""
+        self.failed = False
         self._met: dict[RowKey, dict[Row, None]] = {}
         self._cores: dict[Any, CoreStatement] = {}
 
@@ -122,10 +125,11 @@ class TableBodies:
         number = known.numbers.get(key.key)
         return number is None or any(row not in known.versions[number] for row in rows)
 
-    def next_round(self) -> TableBodies:
+    def next_round(self, *, settled: bool = False) -> TableBodies:
         """The same bodies, which know what was written so far."""
         twin = object.__new__(TableBodies)
         twin.__dict__.update(self.__dict__)
+        twin.settled, twin.failed = settled, False
         twin._met = dict(self._met)
         twin.contested = []
         for table in self.tables:
@@ -161,7 +165,13 @@ class TableBodies:
                 if handle.failure is None:
                     raise
 
-        end, reason = ended(call, accesses, body)
+        try:
+            end, reason = ended(call, accesses, body)
+        except UsageError as error:
+            if self.settled:
+                raise
+            self.failed = True
+            end, reason = "abort", str(error)
         if handle.failure is not None:
             end, reason = "abort", str(handle.failure)
         trace = accesses.trace(end, reason, handle.ran)
