@@ -202,7 +202,7 @@ def _listing(path: str | None) -> Iterator[Callable[[Question, History], None] |
     if path is None:
         yield None
         return
-    stream = sys.stdout if path == "-" else Path(path).open("w", encoding="utf-8")
+    stream = sys.stdout if path == "-" else Path(path).open("w", encoding="utf-8")  # noqa: SIM115
 
     def listed(question: Question, history: History) -> None:
         content: dict[str, Any] = {"level": question.level}

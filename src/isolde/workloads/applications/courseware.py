@@ -35,7 +35,7 @@ CREATE TABLE enrollment (
 
 
 @transaction
-def enroll(tx: Handle, enrollment: int, student: int, course: int) -> bool:
+def enroll(tx: Handle, student: int, course: int, enrollment: int) -> bool:
     """Whether there was such a student, such a course and a place in it, and he was not there yet."""
     known = tx.value("SELECT COUNT(*) FROM student WHERE s_id = :student", student=student)
     if known == 0:
@@ -61,7 +61,7 @@ def enroll(tx: Handle, enrollment: int, student: int, course: int) -> bool:
 
 
 @transaction
-def enroll_as_printed(tx: Handle, enrollment: int, student: int, course: int) -> bool:
+def enroll_as_printed(tx: Handle, student: int, course: int, enrollment: int) -> bool:
     """Figure 12 of ACIDifier: never asks whether there is such a student. No part of the workload."""
     seat = tx.one("SELECT c_capacity FROM course WHERE c_id = :course", course=course)
     if seat is None:
@@ -138,7 +138,7 @@ def _course(random: Random, scale: Scale) -> int:
 
 
 def _enroll(random: Random, scale: Scale) -> dict[str, Any]:
-    return {"enrollment": fresh(random), "student": _student(random, scale), "course": _course(random, scale)}
+    return {"student": _student(random, scale), "course": _course(random, scale), "enrollment": fresh(random)}
 
 
 def _register(random: Random, scale: Scale) -> dict[str, Any]:

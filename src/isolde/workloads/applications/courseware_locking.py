@@ -11,7 +11,7 @@ from isolde.workloads.applications import APPLICATIONS, courseware
 
 
 @transaction
-def enroll(tx: Handle, enrollment: int, student: int, course: int) -> bool:
+def enroll(tx: Handle, student: int, course: int, enrollment: int) -> bool:
     """Whether there was such a student, such a course and a place in it, and he was not there yet."""
     known = tx.one("SELECT s_id FROM student WHERE s_id = :student FOR UPDATE", student=student)
     if known is None:
