@@ -115,7 +115,8 @@ def main(path: str, level: str, repeat: str, *flags: str) -> None:
     loading_s = time.perf_counter() - began
     for _ in range(int(repeat)):
         began = time.perf_counter()
-        finding = check(columns, [level_named(level)], session_order="--no-session-order" not in flags).findings[0]
+        report = check(columns, [level_named(level)], session_order="--no-session-order" not in flags)
+        (finding,) = report.findings
         seconds = time.perf_counter() - began
         answer = {
             "seconds": seconds,
@@ -123,7 +124,7 @@ def main(path: str, level: str, repeat: str, *flags: str) -> None:
             "megabytes": _peak_megabytes(),
             "verdict": finding.verdict.value,
             "method": finding.method,
-            "open_pairs": finding.evidence.open_pairs if finding.evidence else 0,
+            "open_pairs": report.known.open_pairs if report.known else 0,
             "found": finding.anomalies[0].name if finding.anomalies else "",
             "reason": str(finding.reason or ""),
         }

@@ -157,7 +157,7 @@ def test_a_mistake_of_our_own_has_a_status_of_its_own(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("isolde.cli.check.read", fail)
+    monkeypatch.setattr("isolde.campaigns.check.read", fail)
     found, out, said = isolde("check", str(files / "fine.txt"))
     assert (found, out) == (70, "")
     assert "please report it" in said

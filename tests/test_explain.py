@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from isolde.engines.check import check, cut_out, holds_up
-from isolde.findings import Anomaly, Link, Report
+from isolde.findings import Anomaly, HistorySubject, Link, Report
 from isolde.formats import encode
 from isolde.history import parse
 from isolde.levels import Level
@@ -42,7 +43,9 @@ def found(text: str, level: Level) -> Anomaly:
 def reported(text: str, level: Level) -> tuple[Report, str]:
     history = parse(text)
     report = check(encode(history), [level])
-    return report, render_report("h", report, {t.id: t for t in history.transactions})
+    return report, render_report(
+        replace(report, subject=HistorySubject("h", report.size), exhibit=history.transactions)
+    )
 
 
 def links(report: Report) -> list[dict[str, Any]]:

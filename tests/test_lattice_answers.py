@@ -10,7 +10,7 @@ import pytest
 
 from isolde._core import Decision, Satisfied, Undecided, Violated
 from isolde.engines.check.decide import _answer, _carried
-from isolde.findings import Finding, Verdict
+from isolde.findings import Finding, HistoryLevel, Verdict
 from isolde.levels import Level
 
 OPEN = Undecided("search", "choices", None, (3, 4))
@@ -72,7 +72,7 @@ def test_a_level_that_lacks_something_else_is_not_answered_for() -> None:
 
 def test_findings_of_one_report_answer_for_each_other() -> None:
     def finding(level: Level, verdict: Verdict) -> Finding:
-        return Finding(level, verdict, "search", 0.0)
+        return Finding(HistoryLevel(level), verdict, "search")
 
     found = _carried(
         [

@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import pytest
 
-from isolde.cli import run as run_module
+from isolde.campaigns import keyvalue as run_module
 from isolde.databases import Connection, Kind, Offer, Swap, Table, open_database
 from isolde.databases.servers import Running
 from isolde.engines.record import Run, Watcher, client, finish, keyvalue_job
@@ -212,7 +212,7 @@ def test_a_run_in_which_nothing_was_committed_says_nothing_about_a_level(
     def hold(*_: Any) -> None:
         holder.execute("BEGIN IMMEDIATE")
 
-    with patch("isolde.cli.run._record", _after(hold)):
+    with patch("isolde.campaigns.keyvalue._record", _after(hold)):
         result = ran(tmp_path / "out", f"sqlite:{path}", *command)
     holder.close()
     assert result.status == 3, result.out + result.error

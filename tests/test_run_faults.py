@@ -73,7 +73,7 @@ def test_a_verdict_is_told_even_if_nobody_answers_after_the_last_fault(
     def nobody(*_: Any) -> None:
         raise DatabaseUnavailable("nobody answers")
 
-    monkeypatch.setattr("isolde.cli.run.final_state", nobody)
+    monkeypatch.setattr("isolde.campaigns.keyvalue.final_state", nobody)
     result = ran(out, "--start", "redis", "--nemesis", "pause", "--time", "2")
     assert (result.status, result.verdicts) == (4, ["satisfied"])
     assert result.run["lost"] is None

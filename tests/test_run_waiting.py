@@ -213,7 +213,7 @@ def test_a_driver_that_hangs_while_it_connects_ends_the_run(tmp_path: Path, monk
     monkeypatch.setattr("isolde.engines.record.run._STUCK_S", 0.5)
     adapter, database = open_database(f"sqlite:{tmp_path}/a.db")
     with closing(database):
-        monkeypatch.setattr("isolde.cli.target.open_database", lambda _: (adapter, Unreachable(database)))
+        monkeypatch.setattr("isolde.campaigns.target.open_database", lambda _: (adapter, Unreachable(database)))
         result = ran(tmp_path / "out", "sqlite:", "--sessions", "2", "--timeout", "0.2", "--keep", "--time", "60")
     assert result.status == 4
     assert "let nobody in" in result.error

@@ -116,10 +116,11 @@ def test_the_frontier_is_made_of_sets_with_reasons() -> None:
 
 def test_versions_lines_close_choices_and_contradictions_are_told() -> None:
     blind = "initial: x=0\nversions: x=[0,{}]\ns1: [w(x,1)]\ns2: [w(x,2)]\ns3: [r(x,1)]\ns4: [r(x,2)]"
-    told = check(encode(parse(blind.format("1,2"))), [Level.SERIALIZABLE]).findings[0]
+    report = check(encode(parse(blind.format("1,2"))), [Level.SERIALIZABLE])
+    (told,) = report.findings
     assert (told.verdict, told.method) == (Verdict.SATISFIED, "dependency-graph")
-    assert told.evidence is not None
-    assert told.evidence.open_pairs == 0
+    assert report.known is not None
+    assert report.known.open_pairs == 0
     against = parse("initial: x=0\nversions: x=[2,1]\ns1: [w(x,1)] [r(x,1) w(x,2)]")
     finding = check(encode(against), [Level.SERIALIZABLE]).findings[0]
     assert finding.verdict is Verdict.VIOLATED

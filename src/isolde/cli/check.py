@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
-
 import click
 
-from isolde._core import BUDGET, Columns, FailedCas
-from isolde.cli.main import Exit, paint, say, tell
+from isolde._core import BUDGET, FailedCas
+from isolde.campaigns.check import Checked, CheckOptions, check_file
+from isolde.cli.keeping import keep_report, report_option
+from isolde.cli.main import Exit, paint, say, status_of, tell
 from isolde.cli.reading import reading_of, reading_options
-from isolde.cli.shown import named_transactions
-from isolde.engines.check import check as decide
-from isolde.engines.check import cut_out, frontier
 from isolde.errors import IsoldeError, UsageError
-from isolde.findings import Report, Verdict
-from isolde.formats import NAMES, encode, read, write
-from isolde.levels import LEVELS, Level, level_named
+from isolde.formats import NAMES, encode, write
 from isolde.report import document, render_report
 from isolde.visible import dumped
 
 _SERIOUS = (Exit.USAGE, Exit.OUTSIDE, Exit.VIOLATED, Exit.UNDECIDED, Exit.HOLDS)
-_STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdict.UNDECIDED: Exit.UNDECIDED}
 _DEFAULT = "serializable"
-_ALL = "all"
-
-
-def _levels(names: Iterable[str]) -> list[Level]:
-    """The levels asked for, in that order; ``all`` stands for every level of the table, weakest first."""
-    wanted: list[Level] = []
-    for name in names:
-        found = [entry.level for entry in LEVELS] if name == _ALL else [level_named(name)]
-        wanted += [level for level in found if level not in wanted]
-    return wanted
 
 
 @click.command()
@@ -71,6 +54,7 @@ def _levels(names: Iterable[str]) -> list[Level]:
     "--witness", metavar="FILE", help="Write the transactions of the first anomaly as a history of their own."
 )
 @click.option("--witness-order", is_flag=True, help="Print the order of commits that explains a satisfied level.")
+@report_option
 def check(
     histories: tuple[str, ...],
     names: tuple[str, ...],
@@ -86,6 +70,7 @@ def check(
     budget: int,
     witness: str | None,
     witness_order: bool,
+    report: str | None,
 ) -> int:
     """Decide whether HISTORY satisfies isolation levels, and explain why not.
 
@@ -93,26 +78,15 @@ def check(
     input. Formats, told by content: jsonl, parquet, notation, elle-edn, elle-json, dbcop-bincode, dbcop-json, dbcop-hist,
     plume, awdit, and cobra, a directory of logs.
     """
-    levels = _levels(names or (_DEFAULT,))
-    by_name = {level_named(name) for name in names if name != _ALL}
-    if witness is not None and len(histories) > 1:
-        raise UsageError("--witness takes one history at a time")
+    options = CheckOptions(names or (_DEFAULT,), session_order, judge_aborted, all_anomalies, witness_order, budget)
+    for option, value in (("--witness", witness), ("--report", report)):
+        if value is not None and len(histories) > 1:
+            raise UsageError(f"{option} takes one history at a time")
     reading = reading_of(failed_cas, line_limit, size_limit)
     statuses = []
     for number, path in enumerate(histories):
         try:
-            columns = read(path, format, reading)
-            report = decide(
-                columns,
-                levels,
-                session_order=session_order,
-                judge_aborted=judge_aborted,
-                every=all_anomalies,
-                budget=budget,
-                order=witness_order,
-            )
-            if _ALL in names:
-                report = replace(_decided(report, by_name), frontier=frontier(report.findings))
+            checked = check_file(path, options, format=format, reading=reading)
         except IsoldeError as error:
             if len(histories) == 1:
                 raise
@@ -121,21 +95,15 @@ def check(
             continue
         if as_json:
             named = {"file": path} if len(histories) > 1 else {}
-            click.echo(dumped(named | document(report)))
+            click.echo(dumped(named | document(checked.report)))
         else:
-            named_ones = named_transactions(columns, report)
-            text = render_report(path, report, named_ones, paint, all_cases=all_cases)
+            text = render_report(checked.report, paint, all_cases=all_cases)
             click.echo(("\n" if number else "") + text)
+        keep_report(report, checked.report)
         if witness is not None:
-            _write_witness(columns, report, witness, session_order=session_order, judge_aborted=judge_aborted)
-        statuses += [_STATUS[finding.verdict] for finding in report.findings]
+            _write_witness(checked, witness)
+        statuses.append(status_of(checked.report))
     return min(statuses, key=_SERIOUS.index)
-
-
-def _decided(report: Report, by_name: set[Level]) -> Report:
-    """Without what ``all`` asked for in vain; if nothing was decided, everything stays, with its reasons."""
-    kept = [f for f in report.findings if f.verdict is not Verdict.UNDECIDED or f.level in by_name]
-    return replace(report, findings=tuple(kept) or report.findings)
 
 
 def _complain(path: str, error: IsoldeError, *, as_json: bool) -> None:
@@ -144,18 +112,11 @@ def _complain(path: str, error: IsoldeError, *, as_json: bool) -> None:
     say(str(error))
 
 
-def _write_witness(columns: Columns, report: Report, path: str, *, session_order: bool, judge_aborted: bool) -> None:
-    for finding in report.findings:
-        if finding.anomalies:
-            history = cut_out(
-                columns,
-                finding.level,
-                finding.anomalies[0],
-                session_order=session_order,
-                judge_aborted=judge_aborted,
-            )
-            tell(path, write(encode(history), path))
-            count = len(history.transactions)
-            say(f"wrote {count} transactions of the {finding.anomalies[0].name} to {path}")
-            return
-    say("no violation was found, so no witness was written")
+def _write_witness(checked: Checked, path: str) -> None:
+    history = checked.witness()
+    if history is None:
+        say("no violation was found, so no witness was written")
+        return
+    tell(path, write(encode(history), path))
+    name = next(finding.anomalies[0].name for finding in checked.report.findings if finding.anomalies)
+    say(f"wrote {len(history.transactions)} transactions of the {name} to {path}")

@@ -12,11 +12,15 @@ from contextlib import suppress
 from enum import IntEnum
 from io import TextIOWrapper
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from isolde.errors import IsoldeError, OutsideError
 from isolde.visible import visible
+
+if TYPE_CHECKING:
+    from isolde.findings import Report
 
 # Longer than a private server takes to shut down.
 _LEAVE_S = 30.0
@@ -41,6 +45,7 @@ _VERBS = {
     "check": ("isolde.cli.check", "Does a recorded history satisfy a level, and if not, why?"),
     "generate": ("isolde.cli.generate", "Write a synthetic history, correct at a level or with a chosen anomaly."),
     "convert": ("isolde.cli.convert", "Change a history's format."),
+    "show": ("isolde.cli.show", "Look again at a report that --report kept."),
     "databases": ("isolde.cli.catalogue", "The databases that Isolde can talk to, their levels and abilities."),
     "workloads": ("isolde.cli.catalogue", "The workloads that 'isolde run' can send, one line each."),
     "levels": ("isolde.cli.catalogue", "The isolation levels, one line each."),
@@ -176,6 +181,14 @@ def _leave_streams() -> None:
         except (OSError, ValueError):
             with suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+_STATUS = {"satisfied": Exit.HOLDS, "violated": Exit.VIOLATED, "unknown": Exit.UNDECIDED}
+
+
+def status_of(report: Report) -> Exit:
+    """The status that the most serious verdict of a report gives."""
+    return _STATUS[report.verdict.value]
 
 
 def say(text: str) -> None:

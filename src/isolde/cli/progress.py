@@ -11,10 +11,10 @@ _EVERY_S = 0.2
 
 
 class ProgressLine:
-    """``checked`` is set by whoever checks while the run goes on."""
+    """How far a run is, and how much of it was checked while it goes on."""
 
     def __init__(self) -> None:
-        self.checked: int | None = None
+        self._checked: int | None = None
         self._shown = sys.stderr.isatty()
         self._last = (0.0, 0)
         self._next = 0.0
@@ -34,10 +34,20 @@ class ProgressLine:
             f"{clock}  {self._rate:,.0f} a second  {tally.committed:,} committed  {tally.aborted:,} aborted"
             f"  {tally.unknown:,} unknown"
         )
-        if self.checked is not None:
-            text += f"  {self.checked:,} checked"
+        if self._checked is not None:
+            text += f"  {self._checked:,} checked"
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
+
+    def note_checked(self, transactions: int) -> None:
+        """So many were checked by now."""
+        self._checked = transactions
+
+    def say(self, text: str) -> None:
+        """What is tried now, in words."""
+        if self._shown:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
 
     def clear(self) -> None:
         if self._shown:

@@ -1,23 +1,14 @@
-"""Verdicts and their evidence, as frozen data."""
+"""What a history shows about a level, as frozen data: anomalies and what proves them, orders, and how much was known."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import Literal
 
 from isolde.history import Key, TxnId
 from isolde.levels import Level
 
 Kind = Literal["so", "rt", "wr", "ww", "rw", "predicate-wr", "predicate-rw"]
-
-
-class Verdict(Enum):
-    """Three-valued: a time-out or a missing fact is never a pass."""
-
-    SATISFIED = "satisfied"
-    VIOLATED = "violated"
-    UNDECIDED = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,23 +112,6 @@ class CommitOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """The answer for one level. ``reason`` says why it is undecided, and is empty otherwise.
-
-    ``order``, where asked for and satisfied, is one that explains the history.
-    """
-
-    level: Level
-    verdict: Verdict
-    method: str
-    seconds: float
-    anomalies: tuple[Anomaly, ...] = ()
-    reason: str = ""
-    evidence: EvidenceUsed | None = None
-    order: CommitOrder | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class LevelReason:
     """A level, and in a few words why it holds, or what rules it out."""
 
@@ -163,12 +137,3 @@ class HistorySize:
     unknown: int
     sessions: int
     operations: int
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """Everything about one history."""
-
-    size: HistorySize
-    findings: tuple[Finding, ...]
-    frontier: Frontier | None = None

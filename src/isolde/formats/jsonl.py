@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, assert_never
 
 from isolde.history import (
@@ -45,28 +46,37 @@ def _operation(op: Operation) -> object:
 
 def encode_history(history: History) -> bytes:
     """JSON Lines of ``history``."""
-    header: dict[str, object] = {"isolde": "history", "version": 1}
+    return ("\n".join(json_text(line) for line in history_lines(history)) + "\n").encode()
+
+
+def history_lines(history: History) -> list[dict[str, Any]]:
+    """The lines of ``history``, as values that :func:`json_text` can write."""
+    header: dict[str, Any] = {"isolde": "history", "version": 1}
     if history.initial:
         header["initial"] = [[key, value] for key, value in history.initial.items()]
     if history.meta is not None:
         header["meta"] = history.meta
-    lines = [json_text({**header, **history.extra})]
-    lines += [json_text({"versions": [chain.key, chain.values]}) for chain in history.versions]
-    for transaction in history.transactions:
-        line: dict[str, object] = {"id": transaction.id, "session": transaction.session}
-        if transaction.status is not Status.COMMITTED:
-            line["status"] = transaction.status.value
-        optional = {
-            "start": transaction.start,
-            "end": transaction.end,
-            "serial": transaction.serial,
-            "snapshot": transaction.snapshot,
-        }
-        line |= {name: value for name, value in optional.items() if value is not None}
-        line |= transaction.extra
-        line["ops"] = [_operation(op) for op in transaction.ops]
-        lines.append(json_text(line))
-    return ("\n".join(lines) + "\n").encode()
+    lines = [{**header, **history.extra}]
+    lines += [{"versions": [chain.key, chain.values]} for chain in history.versions]
+    lines += [transaction_line(transaction) for transaction in history.transactions]
+    return lines
+
+
+def transaction_line(transaction: Transaction) -> dict[str, Any]:
+    """The line of one transaction."""
+    line: dict[str, Any] = {"id": transaction.id, "session": transaction.session}
+    if transaction.status is not Status.COMMITTED:
+        line["status"] = transaction.status.value
+    optional = {
+        "start": transaction.start,
+        "end": transaction.end,
+        "serial": transaction.serial,
+        "snapshot": transaction.snapshot,
+    }
+    line |= {name: value for name, value in optional.items() if value is not None}
+    line |= transaction.extra
+    line["ops"] = [_operation(op) for op in transaction.ops]
+    return line
 
 
 def _value(raw: Any) -> Value:
@@ -98,28 +108,31 @@ def _decode_header(line: dict[str, Any]) -> tuple[dict[Key, Value], Any, dict[st
 
 def decode_history(text: bytes) -> History:
     """The nouns of JSON Lines that the core wrote, which are therefore known to be well formed."""
+    return history_of(DECODER.decode(line) for line in text.decode().split("\n") if line)
+
+
+def history_of(lines: Iterable[dict[str, Any]]) -> History:
+    """The history whose lines have been read already; they are known to be well formed."""
     initial: dict[Key, Value] = {}
     meta: Any = None
     extra: dict[str, Any] = {}
     spelled = False
     versions, transactions = [], []
-    for raw in text.decode().split("\n"):
-        if not raw:
-            continue
-        line = DECODER.decode(raw)
+    for line in lines:
         if "isolde" in line:
             initial, meta, extra = _decode_header(line)
             spelled = isinstance(line.get("initial"), dict)
         elif "versions" in line:
             versions.append(VersionChain(line["versions"][0], tuple(line["versions"][1])))
         else:
-            transactions.append(_decode_transaction(line))
+            transactions.append(transaction_of(line))
     return History(
         tuple(transactions), _with_integer_keys(initial, spelled, transactions, versions), meta, tuple(versions), extra
     )
 
 
-def _decode_transaction(line: dict[str, Any]) -> Transaction:
+def transaction_of(line: dict[str, Any]) -> Transaction:
+    """The transaction of a line that is known to be well formed."""
     return Transaction(
         id=line["id"],
         session=line["session"],

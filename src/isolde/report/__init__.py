@@ -1,4 +1,4 @@
-"""Findings for people and for programs. What needs databases (``run``, ``matrix``, ``application``) is imported by name."""
+"""Findings for people and for programs. ``any`` draws whatever report there is."""
 
 from isolde.report.document import document
 from isolde.report.terminal import render_report

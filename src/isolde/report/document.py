@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from isolde.findings import Anomaly, Case, Circle, Finding, Frontier, LevelReason, Link, Report, Verdict
+from isolde.findings import (
+    Anomaly,
+    Case,
+    Circle,
+    EvidenceUsed,
+    Finding,
+    Frontier,
+    HistoryLevel,
+    LevelReason,
+    Link,
+    Report,
+    Verdict,
+)
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -20,7 +32,9 @@ def document(report: Report) -> dict[str, Any]:
             "sessions": size.sessions,
             "operations": size.operations,
         },
-        "results": [_result(finding) for finding in report.findings],
+        "results": [
+            _result(finding, report.known) for finding in report.findings if isinstance(finding.question, HistoryLevel)
+        ],
     } | ({} if report.frontier is None else _frontier(report.frontier))
 
 
@@ -34,18 +48,17 @@ def _frontier(frontier: Frontier) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding) -> dict[str, Any]:
+def _result(finding: Finding, known: EvidenceUsed | None) -> dict[str, Any]:
     result: dict[str, Any] = {
         "level": finding.level.value,
         "verdict": finding.verdict.value,
         "method": finding.method,
         "seconds": round(finding.seconds, 6),
-        "anomalies": [_anomaly(anomaly) for anomaly in finding.anomalies],
+        "anomalies": [anomaly_document(anomaly) for anomaly in finding.anomalies],
     }
     if finding.verdict is Verdict.UNDECIDED:
         result["reason"] = finding.reason
-    if finding.evidence is not None:
-        known = finding.evidence
+    if known is not None:
         result["evidence"] = {
             "so": known.so,
             "wr": known.wr,
@@ -62,7 +75,8 @@ def _result(finding: Finding) -> dict[str, Any]:
     return result
 
 
-def _anomaly(anomaly: Anomaly) -> dict[str, Any]:
+def anomaly_document(anomaly: Anomaly) -> dict[str, Any]:
+    """One anomaly."""
     content = {
         "name": anomaly.name,
         "transactions": list(anomaly.transactions),
@@ -99,5 +113,5 @@ def _case(case: Case) -> dict[str, Any]:
     if isinstance(case.outcome, Circle):
         return content | {"then": {"name": case.outcome.name, "cycle": _cycle(case.outcome.cycle)}}
     if isinstance(case.outcome, Anomaly):
-        return content | {"then": _anomaly(case.outcome)}
+        return content | {"then": anomaly_document(case.outcome)}
     return content | {"then": {"cases": [_case(below) for below in case.outcome]}}

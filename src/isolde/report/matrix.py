@@ -2,90 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from isolde.databases import Offer
-from isolde.engines.matrix import Cell, Tried
-from isolde.findings import Frontier
+from isolde.findings import MatrixFacts
 from isolde.visible import Paint, safe_lines
 
-_WORDS = {Cell.SEEN: "seen", Cell.BROKEN: "SEEN", Cell.PREVENTED: "-", Cell.UNTRIED: "n/a"}
+_WORDS = {"seen": "seen", "broken": "SEEN", "prevented": "-", "untried": "n/a"}
 
 
-@dataclass(frozen=True, slots=True)
-class LevelSample:
-    """What a random workload showed at one level, beside the schedules."""
-
-    offer: Offer
-    transactions: int
-    frontier: Frontier
-    anomalies: tuple[str, ...]
-
-
-def render_matrix(
-    database: str, tried: Sequence[Tried], samples: Sequence[LevelSample], paint: Paint = lambda text, _: text
-) -> str:
+def render_matrix(facts: MatrixFacts, paint: Paint = lambda text, _: text) -> str:
     """Anomalies down, levels across. An anomaly that also the workload met is marked by a plus."""
-    return safe_lines(lambda safely: _matrix(database, tried, samples, safely), paint)
+    return safe_lines(lambda safely: _matrix(facts, safely), paint)
 
 
-def _matrix(database: str, tried: Sequence[Tried], samples: Sequence[LevelSample], paint: Paint) -> list[str]:
-    offers = [sample.offer for sample in samples]
-    met = {sample.offer.name: set(sample.anomalies) for sample in samples}
-    cells = {(result.schedule.anomaly, result.offer.name): result.cell for result in tried}
-    schedules = list(dict.fromkeys(result.schedule for result in tried))
-    names = max(len(schedule.anomaly) for schedule in schedules)
-    widths = [max(len(offer.name), len(offer.claims.value)) + 2 for offer in offers]
-    head = "".join(offer.name.ljust(width) for offer, width in zip(offers, widths, strict=True))
-    claims = "".join(offer.claims.value.ljust(width) for offer, width in zip(offers, widths, strict=True))
-    lines = [database, f"  {'':{names}}  {'':16}{head}".rstrip(), f"  {'':{names}}  {'claims':16}{claims}".rstrip(), ""]
-    for schedule in schedules:
-        row = f"  {schedule.anomaly:{names}}  {schedule.hermitage:16}"
-        for offer, width in zip(offers, widths, strict=True):
-            cell = cells[schedule.anomaly, offer.name]
-            word = _WORDS[cell] + ("+" if schedule.anomaly in met[offer.name] else "")
-            row += (paint(word, "red") if cell is Cell.BROKEN else word) + " " * (width - len(word))
+def _matrix(facts: MatrixFacts, paint: Paint) -> list[str]:
+    levels = facts.levels
+    rows = dict.fromkeys((cell.anomaly, cell.hermitage) for level in levels for cell in level.cells)
+    results = {(cell.anomaly, level.name): cell.result for level in levels for cell in level.cells}
+    names = max((len(anomaly) for anomaly, _ in rows), default=0)
+    widths = [max(len(level.name), len(level.claims.value)) + 2 for level in levels]
+    head = "".join(level.name.ljust(width) for level, width in zip(levels, widths, strict=True))
+    claims = "".join(level.claims.value.ljust(width) for level, width in zip(levels, widths, strict=True))
+    lines = [
+        facts.database,
+        f"  {'':{names}}  {'':16}{head}".rstrip(),
+        f"  {'':{names}}  {'claims':16}{claims}".rstrip(),
+        "",
+    ]
+    for anomaly, hermitage in rows:
+        row = f"  {anomaly:{names}}  {hermitage:16}"
+        for level, width in zip(levels, widths, strict=True):
+            result = results[anomaly, level.name]
+            word = _WORDS[result] + ("+" if anomaly in level.anomalies else "")
+            row += (paint(word, "red") if result == "broken" else word) + " " * (width - len(word))
         lines.append(row.rstrip())
     lines += [
         "",
         "  seen: it happened, as the level allows; SEEN: it happened, and the level claims that it cannot; -: prevented;",
     ]
     lines += ["  +: transactions sent at random met it, too. Names in the second column are Hermitage's.", ""]
-    for sample in samples:
-        strongest = ", ".join(entry.level.value for entry in sample.frontier.strongest_satisfied) or "none"
-        seen = f"; anomalies: {', '.join(sample.anomalies)}" if sample.anomalies else ""
-        lines.append(
-            f"  {sample.offer.name}: of {sample.transactions:,} transactions sent at random, {strongest} holds{seen}"
-        )
+    for level in levels:
+        strongest = ", ".join(entry.level.value for entry in level.frontier.strongest_satisfied) or "none"
+        seen = f"; anomalies: {', '.join(level.anomalies)}" if level.anomalies else ""
+        lines.append(f"  {level.name}: of {level.transactions:,} transactions sent at random, {strongest} holds{seen}")
     return lines
 
 
-def matrix_document(database: str, tried: Sequence[Tried], samples: Sequence[LevelSample]) -> dict[str, Any]:
+def matrix_document(facts: MatrixFacts) -> dict[str, Any]:
     """The same for programs."""
     return {
-        "database": database,
+        "database": facts.database,
         "levels": [
             {
-                "name": sample.offer.name,
-                "called": sample.offer.called,
-                "claims": sample.offer.claims.value,
+                "name": level.name,
+                "called": level.called,
+                "claims": level.claims.value,
                 "anomalies": {
-                    result.schedule.anomaly: {
-                        "hermitage": result.schedule.hermitage or None,
-                        "result": result.cell.value,
-                        "why": result.why or None,
+                    cell.anomaly: {
+                        "hermitage": cell.hermitage or None,
+                        "result": cell.result,
+                        "why": cell.why or None,
                     }
-                    for result in tried
-                    if result.offer.name == sample.offer.name
+                    for cell in level.cells
                 },
                 "workload": {
-                    "transactions": sample.transactions,
-                    "anomalies": list(sample.anomalies),
-                    "strongest_satisfied": [entry.level.value for entry in sample.frontier.strongest_satisfied],
+                    "transactions": level.transactions,
+                    "anomalies": list(level.anomalies),
+                    "strongest_satisfied": [entry.level.value for entry in level.frontier.strongest_satisfied],
                 },
             }
-            for sample in samples
+            for level in facts.levels
         ],
     }

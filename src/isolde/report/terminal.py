@@ -23,6 +23,7 @@ from isolde.findings import (
     EvidenceUsed,
     Finding,
     Frontier,
+    HistoryLevel,
     Link,
     Report,
     Verdict,
@@ -32,40 +33,33 @@ from isolde.findings import (
 from isolde.history import Transaction, TxnId, render_operation
 from isolde.visible import Paint, safe_lines, visible
 
-_WORDS = {Verdict.SATISFIED: "satisfied", Verdict.VIOLATED: "VIOLATED", Verdict.UNDECIDED: "undecided"}
-_COLOURS = {Verdict.SATISFIED: "green", Verdict.VIOLATED: "red", Verdict.UNDECIDED: "yellow"}
+WORDS = {Verdict.SATISFIED: "satisfied", Verdict.VIOLATED: "VIOLATED", Verdict.UNDECIDED: "undecided"}
+COLOURS = {Verdict.SATISFIED: "green", Verdict.VIOLATED: "red", Verdict.UNDECIDED: "yellow"}
 _OPS_MAX = 12
-_WIDTH = 110
+WIDTH = 110
 
 
-def render_report(
-    title: str,
-    report: Report,
-    transactions: Mapping[TxnId, Transaction],
-    paint: Paint = lambda text, _: text,
-    *,
-    all_cases: bool = False,
-) -> str:
-    """The whole report; ``transactions`` are those that the anomalies name. Of cases only the leading one is drawn, unless
-    ``all_cases`` are wanted."""
-    return safe_lines(lambda safely: _report(title, report, transactions, safely, all_cases), paint)
+def render_report(report: Report, paint: Paint = lambda text, _: text, *, all_cases: bool = False) -> str:
+    """The report of a history. Of cases only the leading one is drawn, unless ``all_cases`` are wanted."""
+    return safe_lines(lambda safely: _report(report, safely, all_cases), paint)
 
 
-def _report(
-    title: str, report: Report, transactions: Mapping[TxnId, Transaction], paint: Paint, all_cases: bool
-) -> list[str]:
+def _report(report: Report, paint: Paint, all_cases: bool) -> list[str]:
     size = report.size
+    transactions = {transaction.id: transaction for transaction in report.exhibit}
     parts = [f"{size.transactions:,} transactions ({size.committed:,} committed"]
     parts += [f"{count:,} {word}" for count, word in ((size.aborted, "aborted"), (size.unknown, "unknown")) if count]
     head = ", ".join(parts) + f"), {size.sessions:,} sessions, {size.operations:,} operations"
-    lines = [f"{title}: {head}"]
-    used = {finding.evidence for finding in report.findings} - {None}
+    lines = [f"{report.subject.name}: {head}"]
     shown: dict[Anomaly, Finding] = {}
     for finding in report.findings:
+        if not isinstance(finding.question, HistoryLevel):
+            continue
         lines += _finding(finding, transactions, paint, shown, all_cases=all_cases)
     if report.frontier is not None:
         lines += _frontier(report.frontier)
-    lines += [f"  evidence: {_evidence(evidence)}" for evidence in used if evidence is not None]
+    if report.known is not None:
+        lines.append(f"  evidence: {_evidence(report.known)}")
     return lines
 
 
@@ -78,7 +72,7 @@ def _finding(
     all_cases: bool,
 ) -> list[str]:
     """One level. An anomaly that an earlier level was violated by, too, is drawn only there."""
-    word = paint(_WORDS[finding.verdict], _COLOURS[finding.verdict])
+    word = paint(WORDS[finding.verdict], COLOURS[finding.verdict])
     line = f"  {finding.level.value}: {word}"
     if finding.anomalies:
         names = list(dict.fromkeys(anomaly.name for anomaly in finding.anomalies))
@@ -86,7 +80,7 @@ def _finding(
     line += f"  ({finding.seconds:.2f} s)"
     lines = [line]
     if finding.verdict is Verdict.UNDECIDED:
-        lines += textwrap.wrap(visible(finding.reason), _WIDTH, initial_indent="    ", subsequent_indent="    ")
+        lines += textwrap.wrap(visible(finding.reason), WIDTH, initial_indent="    ", subsequent_indent="    ")
     if finding.order is not None:
         lines += _order(finding.order)
     for number, anomaly in enumerate(finding.anomalies, 1):
@@ -98,7 +92,7 @@ def _finding(
         lines.append("")
         adya = f" ({anomaly.adya})" if anomaly.adya not in ("", anomaly.name) else ""
         text = f"{prefix}{anomaly.name}{adya}: {anomaly.explanation}"
-        lines += textwrap.wrap(visible(text), _WIDTH, initial_indent="    ", subsequent_indent="      ")
+        lines += textwrap.wrap(visible(text), WIDTH, initial_indent="    ", subsequent_indent="      ")
         lines.append("")
         rows = _pictures(anomaly, transactions, all_cases=all_cases)
         lines += [f"    {row}".rstrip() for row in rows] + [""]
@@ -127,7 +121,7 @@ def _order(order: CommitOrder) -> list[str]:
             for place, (name, seen) in enumerate(zip(names, order.snapshots, strict=True))
         ]
     return textwrap.wrap(
-        visible("order: " + ", ".join(names)), _WIDTH, initial_indent="    ", subsequent_indent="      "
+        visible("order: " + ", ".join(names)), WIDTH, initial_indent="    ", subsequent_indent="      "
     )
 
 
@@ -154,7 +148,7 @@ def _cases(cases: Sequence[Case]) -> list[str]:
             case Circle():
                 below = _circle(case.outcome)
             case Anomaly(name, _, cycle, explanation) if not case.outcome.cases:
-                below = [*_circle(Circle(name, cycle)), *textwrap.wrap(visible(explanation), _WIDTH)]
+                below = [*_circle(Circle(name, cycle)), *textwrap.wrap(visible(explanation), WIDTH)]
             case Anomaly():
                 below = _cases(case.outcome.cases)
             case _:
@@ -171,7 +165,8 @@ def _circle(circle: Circle) -> list[str]:
     return rows
 
 
-def _label(transaction: Transaction) -> str:
+def label(transaction: Transaction) -> str:
+    """A transaction on one line: its name, its session, and what it did."""
     name = f"T{transaction.id}" if isinstance(transaction.id, int) else transaction.id
     ops = [render_operation(op) for op in transaction.ops]
     if len(ops) > _OPS_MAX:
@@ -198,11 +193,11 @@ def _picture(
 ) -> list[str]:
     closes = bool(cycle) and cycle[-1].target == cycle[0].source
     if not closes:
-        rows = [_label(transactions[name]) for name in names]
+        rows = [label(transactions[name]) for name in names]
         return rows + [f"  {link.kind}: {link.sentence}" for link in cycle]
     rows = []
     for number, link in enumerate(cycle):
-        rows.append(("┌─▶ " if number == 0 else "│   ") + _label(transactions[link.source]))
+        rows.append(("┌─▶ " if number == 0 else "│   ") + label(transactions[link.source]))
         kind = link.kind if link.key is None else f"{link.kind} {link.key}"
         rows.append(f"│    │ {kind:<6} {link.sentence}" + ("  (in this case)" if in_case and link.assumed else ""))
         rows.append("│    ▼" if number + 1 < len(cycle) else "└────┘")

@@ -1,8 +1,9 @@
 """Does a recorded history satisfy a level, and if not, why?"""
 
 from isolde.engines.check.decide import check
+from isolde.engines.check.exhibit import exhibited
 from isolde.engines.check.frontier import frontier
 from isolde.engines.check.recheck import holds_up
 from isolde.engines.check.witness import cut_out
 
-__all__ = ["check", "cut_out", "frontier", "holds_up"]
+__all__ = ["check", "cut_out", "exhibited", "frontier", "holds_up"]

@@ -33,19 +33,18 @@ def by_cases(
         finding = ask(encode(assumed), budget // len(ways))
         match finding.verdict:
             case Verdict.SATISFIED:
-                return replace(finding, method="search", evidence=undecided.evidence)
+                return replace(finding, method="search")
             case Verdict.UNDECIDED:
                 open_case = finding
             case Verdict.VIOLATED:
                 cases.append(Case(supposed, finding.anomalies[0]))
     if open_case is not None or not cases:
-        return replace(undecided, reason=undecided.reason if open_case is None else open_case.reason)
+        return undecided if open_case is None else replace(undecided, evidence=open_case.evidence)
     return replace(
         undecided,
         verdict=Verdict.VIOLATED,
         method="search",
-        reason="",
-        anomalies=(_anomaly(cases, undecided.level, violated),),
+        evidence=(_anomaly(cases, undecided.level, violated),),
     )
 
 

@@ -13,7 +13,18 @@ from isolde.engines.check.explain import Explainer
 from isolde.engines.check.frontier import frontier
 from isolde.engines.check.reasons import why_undecided
 from isolde.errors import IsoldeError
-from isolde.findings import CommitOrder, EvidenceUsed, Finding, HistorySize, Report, Verdict
+from isolde.findings import (
+    CommitOrder,
+    EvidenceUsed,
+    Finding,
+    HistoryLevel,
+    HistorySize,
+    HistorySubject,
+    NotProved,
+    Report,
+    Spent,
+    Verdict,
+)
 from isolde.levels import LEVELS, Level, implies
 
 # Which question of the core decides a level. Repeatable read (PL-2.99) is serializability of the item operations, and
@@ -55,6 +66,7 @@ def check(
     size = HistorySize(
         counts.transactions, counts.committed, counts.aborted, counts.unknown, counts.sessions, counts.operations
     )
+    subject = HistorySubject(columns.name, size)
     began = time.perf_counter()
     analysis = Analysis(columns, session_order=session_order, judge_aborted=judge_aborted, budget=budget)
     known = analysis.evidence()
@@ -69,7 +81,8 @@ def check(
         began = time.perf_counter()
         answer = _answer(analysis, level, asked, every=every)
         decision = answer.decision
-        finding = replace(_finding(analysis, columns, answer, used, violated, keep_order=order), level=level)
+        found = _finding(analysis, columns, answer, violated, keep_order=order)
+        finding = replace(found, question=HistoryLevel(level))
         if isinstance(decision, Undecided) and decision.code == "ambiguous-read" and budget > counts.operations:
 
             def ask(assumed: Columns, share: int) -> Finding:
@@ -80,19 +93,19 @@ def check(
                 return decided(weaker).verdict is Verdict.VIOLATED
 
             finding = by_cases(columns, finding, ask, broken, budget=budget, judge_aborted=judge_aborted)
-        return replace(finding, seconds=time.perf_counter() - began)
+        return replace(finding, spent=Spent(time.perf_counter() - began))
 
     # Reading the evidence belongs to the first level.
     findings = _carried([decided(level) for level in levels])
     if findings:
-        findings[0] = replace(findings[0], seconds=findings[0].seconds + evidence_seconds)
+        findings[0] = replace(findings[0], spent=Spent(findings[0].seconds + evidence_seconds))
     if not surveyed:
-        return Report(size, tuple(findings))
+        return Report(subject, tuple(findings), facts=(used,))
     everything = list(findings)
     for entry in reversed(LEVELS):
         if not _follows(entry.level, everything):
             everything.append(decided(entry.level))
-    return Report(size, tuple(findings), frontier(everything))
+    return Report(subject, tuple(findings), facts=(used, frontier(everything)))
 
 
 def _follows(level: Level, known: Sequence[Finding]) -> bool:
@@ -175,7 +188,7 @@ def _carried(findings: Sequence[Finding]) -> list[Finding]:
             holds = other.verdict is Verdict.SATISFIED and implies(other.level, finding.level)
             fails = other.verdict is Verdict.VIOLATED and implies(finding.level, other.level)
             if holds or fails:
-                return replace(other, level=finding.level, seconds=finding.seconds)
+                return replace(other, question=finding.question, spent=finding.spent)
         return finding
 
     return [carried(finding) for finding in findings]
@@ -192,13 +205,13 @@ def _finding(
     analysis: Analysis,
     columns: Columns,
     answer: _Answer,
-    used: EvidenceUsed,
     violated: Callable[[Level], bool],
     *,
     keep_order: bool,
 ) -> Finding:
     """What an answer says about the level that it was found for."""
     level, method = answer.level, answer.decision.method
+    asked = HistoryLevel(level)
     match answer.decision:
         case Satisfied(_, found):
             in_doubt = keep_order or method == "search" or columns.counts().unknown > 0
@@ -206,13 +219,13 @@ def _finding(
             if found is not None and (question in _REPLAYED or (question in _ACCOUNTED_FOR and in_doubt)):
                 _check_again(analysis, columns, level, found)
             order = _named(columns, found) if keep_order and found is not None else None
-            return Finding(level, Verdict.SATISFIED, method, 0.0, evidence=used, order=order)
+            return Finding(asked, Verdict.SATISFIED, method, evidence=() if order is None else (order,))
         case Violated(_, violations):
             anomalies = tuple(Explainer(columns, level, violation, violated).anomaly() for violation in violations)
-            return Finding(level, Verdict.VIOLATED, method, 0.0, anomalies, evidence=used)
+            return Finding(asked, Verdict.VIOLATED, method, evidence=anomalies)
         case Undecided() as decision:
             reason = why_undecided(columns, level, decision)
-            return Finding(level, Verdict.UNDECIDED, method, 0.0, reason=reason, evidence=used)
+            return Finding(asked, Verdict.UNDECIDED, method, evidence=(NotProved(reason),))
         case _:
             assert_never(answer.decision)
 

@@ -11,9 +11,8 @@ from isolde.engines.check import check as decide
 from isolde.engines.record import Round, Windows
 from isolde.engines.record.journal import write_private
 from isolde.errors import InputError
-from isolde.findings import Finding, Report, Verdict
+from isolde.findings import Finding, NotProved, Report, Verdict, WindowFacts
 from isolde.levels import Level
-from isolde.report.run import WindowFacts
 
 _LAST = "window.jsonl"
 
@@ -63,7 +62,7 @@ class WindowCheck:
                 return found
             windows = "1 earlier window" if left == 1 else f"{left:,} earlier windows"
             reason = f"{windows} of this run stayed undecided; fewer keys or sessions would help"
-            return replace(found, verdict=Verdict.UNDECIDED, reason=reason, order=None)
+            return replace(found, verdict=Verdict.UNDECIDED, evidence=(NotProved(reason),))
 
         return replace(report, findings=tuple(finding(found) for found in report.findings))
 
@@ -71,4 +70,4 @@ class WindowCheck:
         """What the report says of windows; nothing if there was only one."""
         if last is None or not self._windows.closed:
             return None
-        return WindowFacts(self._windows.closed + 1, self._undecided_windows, last)
+        return WindowFacts(self._windows.closed + 1, self._undecided_windows, str(last))

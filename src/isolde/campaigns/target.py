@@ -1,4 +1,4 @@
-"""What ``isolde run`` runs on: a database that is there, one that is started for it, or any driver's."""
+"""What is run on: a database that is there, one that is started for it, or any driver's."""
 
 from __future__ import annotations
 
@@ -20,16 +20,19 @@ EMBEDDED = "sqlite:"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the command line says about the database."""
+    """Which database is wanted: one that is there (``url``), one to start (``kind``), or one behind a driver (``driver``).
 
-    url: str | None
-    kind: str | None
-    driver: str | None
-    connect: str | None
-    begin: tuple[str, ...]
-    setup: tuple[str, ...]
-    isolation: str | None
-    faults: tuple[Fault, ...]
+    ``isolation`` is the level to run at, as the database calls it; ``None`` is its strongest.
+    """
+
+    url: str | None = None
+    kind: str | None = None
+    driver: str | None = None
+    connect: str | None = None
+    begin: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
+    isolation: str | None = None
+    faults: tuple[Fault, ...] = ()
     settings: tuple[str, ...] = ()
     only_level: bool = False
 

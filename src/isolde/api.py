@@ -1,0 +1,237 @@
+"""The functions of the library: what the verbs of the command line do, for Python programs. Nothing is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
+
+from isolde._core import BUDGET, Columns
+from isolde.campaigns.check import CheckOptions, check_columns, check_file
+from isolde.engines.generate import generate as _generated
+from isolde.errors import InputError, UsageError
+from isolde.findings import Report
+from isolde.formats import decode, encode
+from isolde.formats import read as _read
+from isolde.formats import write as _write
+from isolde.history import History, Transaction
+from isolde.levels import Level
+from isolde.report.any import as_text
+from isolde.report.codec import read as _report_read
+from isolde.report.codec import write as _report_written
+
+if TYPE_CHECKING:
+    from isolde.campaigns.options import Listener, RunOptions
+
+Place: TypeAlias = str | Path
+LevelName: TypeAlias = str | Level
+
+
+class RunKeywords(TypedDict, total=False):
+    """What :func:`run` takes beside the database. What is left out has the default of the command line.
+
+    ``level``: what to decide; else what the database claims. ``listener`` is told about progress. ``sizes``, ``mix`` and
+    ``levels`` are for applications: ``{"accounts": 10}``, ``{"withdraw": 0.5}``, ``{"withdraw": "read committed"}``.
+    """
+
+    workload: str
+    level: LevelName | Iterable[LevelName]
+    sessions: int
+    transactions: int
+    seconds: float
+    until_violation: bool
+    timeout_s: float
+    keys: int
+    operations: int
+    distribution: str
+    blind_writes: float
+    deletes: float
+    sizes: Mapping[str, int]
+    mix: Mapping[str, float]
+    levels: Mapping[str, str]
+    seed: int
+    faults: Iterable[str]
+    output: Place
+    keep: bool
+    listener: Listener
+
+
+class GenerateKeywords(TypedDict, total=False):
+    """What :func:`generate` takes; ``inject`` are names of anomalies, put in once each on keys of their own."""
+
+    workload: str
+    level: str
+    sessions: int
+    transactions: int
+    keys: int
+    operations: int
+    distribution: str
+    abort_rate: float
+    unknown_rate: float
+    blind_writes: float
+    versions: float
+    inject: Iterable[str]
+    seed: int
+
+
+def check(
+    history: Place | History | Iterable[Transaction],
+    level: LevelName | Iterable[LevelName] = Level.SERIALIZABLE,
+    *,
+    session_order: bool = True,
+    judge_aborted: bool = False,
+    every: bool = False,
+    order: bool = False,
+    budget: int = BUDGET,
+) -> Report:
+    """Does the history satisfy a level, or several, and if not, why?
+
+    The history is a file in any format that Isolde reads, a :class:`History`, or transactions. Levels go by long or short name;
+    ``"all"`` asks for every one that the history can decide. ``every`` asks for an anomaly of each strongly connected component,
+    ``order`` for the order that explains a satisfied level; ``budget`` is the number of steps that a search may take.
+    """
+    wanted = CheckOptions(_names(level), session_order, judge_aborted, every, order, budget)
+    if isinstance(history, str | Path):
+        return check_file(str(history), wanted).report
+    return check_columns(_columns(history), wanted).report
+
+
+def run(
+    url: str | None = None, *, start: str | None = None, isolation: str | None = None, **options: Unpack[RunKeywords]
+) -> Report:
+    """Does a database keep the isolation level that it promises? Runs a workload on it, records what it saw, and judges that.
+
+    The database is at ``url``, or a private server of the kind ``start`` is started and ended again; without either it is an
+    embedded SQLite. ``isolation`` is the level to run at, as the database calls it. :class:`RunKeywords` says the rest.
+    """
+    from isolde.campaigns.run import run as campaign
+    from isolde.campaigns.target import Wanted
+
+    asked, listener = _run_options(options)
+    return campaign(Wanted(url=url, kind=start, isolation=isolation), asked, listener)
+
+
+def matrix(url: str | None = None, *, start: str | None = None, **options: Unpack[RunKeywords]) -> Report:
+    """Which anomalies does a database allow at which of its levels? Options are those of :func:`run` that make a workload."""
+    from isolde.campaigns.run import matrix as campaign
+    from isolde.campaigns.target import Wanted
+
+    asked, listener = _run_options(options)
+    return campaign(Wanted(url=url, kind=start), asked, listener)
+
+
+def generate(output: Place | None = None, **options: Unpack[GenerateKeywords]) -> History | None:
+    """A synthetic history: correct at a level, or with chosen anomalies; :class:`GenerateKeywords` says of what kind.
+
+    With ``output`` it is written to a file, which may be as large as the disk; else it is given.
+    """
+    _refuse_unknown(options, GenerateKeywords, "generate")
+    given = dict(options) | {"inject": list(options.get("inject", ()))}
+    columns = _generated(**{**_GENERATED, **given})
+    if output is None:
+        return decode(columns)
+    _write(columns, str(output))
+    return None
+
+
+_GENERATED: dict[str, Any] = {
+    "workload": "mini",
+    "level": "serializable",
+    "sessions": 10,
+    "transactions": 1000,
+    "keys": 100,
+    "operations": 4,
+    "distribution": "uniform",
+    "abort_rate": 0.0,
+    "unknown_rate": 0.0,
+    "seed": 0,
+}
+
+
+def convert(source: Place, target: Place, *, lossy: bool = False) -> tuple[str, ...]:
+    """Reads a history and writes it in the format that the suffix of ``target`` names.
+
+    Gives what the format could not carry, a sentence each; what would change verdicts is refused, or with ``lossy`` left out.
+    """
+    return _write(_read(str(source)), str(target), lossy=lossy)
+
+
+def read(path: Place) -> History:
+    """The history at ``path``, in any format that Isolde reads."""
+    return decode(_read(str(path)))
+
+
+def write(history: History, path: Place) -> tuple[str, ...]:
+    """Writes a history in the format of the suffix; gives what that could not carry."""
+    return _write(encode(history), str(path))
+
+
+def save(report: Report, path: Place) -> None:
+    """Keeps a report, with the transactions that it names, for :func:`load` and ``isolde show``."""
+    try:
+        Path(path).write_text(_report_written(report) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+
+
+def load(path: Place) -> Report:
+    """A report that was kept."""
+    try:
+        return _report_read(Path(path).read_text(encoding="utf-8"), str(path))
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not UTF-8; expected a report") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+
+
+def show(report: Report) -> str:
+    """The report as the command line draws it."""
+    return as_text(report)
+
+
+def _names(level: LevelName | Iterable[LevelName]) -> tuple[str, ...]:
+    levels = [level] if isinstance(level, str | Level) else list(level)
+    return tuple(one.value if isinstance(one, Level) else one for one in levels)
+
+
+def _columns(history: History | Iterable[Transaction]) -> Columns:
+    return encode(history if isinstance(history, History) else History(tuple(history)))
+
+
+def _refuse_unknown(options: Mapping[str, object], kind: Any, function: str) -> None:
+    """A mistyped option is told, not passed over."""
+    known = kind.__annotations__
+    for name in options:
+        if name not in known:
+            raise UsageError(f"isolde.{function} has no option {name!r}; it has {', '.join(known)}")
+
+
+def _run_options(options: RunKeywords) -> tuple[RunOptions, Listener | None]:
+    """The keywords, put where the campaigns have them."""
+    from isolde.campaigns.options import ApplicationOptions, Bounds, KeyOptions, RunOptions
+    from isolde.engines.record import Fault
+    from isolde.levels import level_named
+
+    _refuse_unknown(options, RunKeywords, "run")
+    faults = [fault.value for fault in Fault]
+    for name in options.get("faults", ()):
+        if name not in faults:
+            raise UsageError(f"no fault '{name}'; there are {', '.join(faults)}")
+    given: dict[str, Any] = dict(options)
+
+    def part(kind: Any) -> Any:
+        return kind(**{name: given[name] for name in kind.__dataclass_fields__ if name in given})
+
+    def by_name(name: str) -> tuple[str, ...]:
+        return tuple(f"{key}={value}" for key, value in given.get(name, {}).items())
+
+    asked = RunOptions(
+        levels=tuple(level_named(name) for name in _names(options.get("level", ()))),
+        bounds=part(Bounds),
+        of_keys=part(KeyOptions),
+        of_application=ApplicationOptions(by_name("sizes"), by_name("mix"), by_name("levels")),
+        faults=tuple(Fault(name) for name in options.get("faults", ())),
+        output=Path(options["output"]) if "output" in options else None,
+        **{name: given[name] for name in ("workload", "seed", "keep") if name in given},
+    )
+    return asked, options.get("listener")

@@ -1,0 +1,100 @@
+"""Does a history satisfy isolation levels, and if not, why? From a file, or from transactions in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from isolde._core import AS_USUAL, BUDGET, Columns, Reading
+from isolde.engines.check import check, cut_out, exhibited, frontier
+from isolde.findings import HistorySubject, Report, Verdict
+from isolde.formats import read
+from isolde.history import History
+from isolde.levels import LEVELS, Level, level_named
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """How a history is judged.
+
+    ``names`` are levels by long or short name; ``all`` asks for every one that the history can decide. ``every`` asks for an
+    anomaly of each strongly connected component, ``order`` for the order that explains a satisfied level; ``budget`` is the
+    number of steps that a search may take for one level.
+    """
+
+    names: tuple[str, ...] = (Level.SERIALIZABLE.value,)
+    session_order: bool = True
+    judge_aborted: bool = False
+    every: bool = False
+    order: bool = False
+    budget: int = BUDGET
+
+    def __post_init__(self) -> None:
+        """Unknown names are refused before a file is read."""
+        levels_named(self.names)
+
+
+def levels_named(names: Iterable[str]) -> list[Level]:
+    """The levels asked for, in that order; ``all`` stands for every level of the table, weakest first."""
+    wanted: list[Level] = []
+    for name in names:
+        found = [entry.level for entry in LEVELS] if name == ALL else [level_named(name)]
+        wanted += [level for level in found if level not in wanted]
+    return wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A report, and the history that it is about."""
+
+    report: Report
+    columns: Columns
+    options: CheckOptions
+
+    def witness(self) -> History | None:
+        """The transactions of the first anomaly as a history of their own; ``None`` if there is none."""
+        for finding in self.report.findings:
+            if finding.anomalies:
+                return cut_out(
+                    self.columns,
+                    finding.level,
+                    finding.anomalies[0],
+                    session_order=self.options.session_order,
+                    judge_aborted=self.options.judge_aborted,
+                )
+        return None
+
+
+def check_file(path: str, options: CheckOptions, *, format: str | None = None, reading: Reading = AS_USUAL) -> Checked:
+    """Reads the history at ``path`` (``-`` is standard input) and decides its levels."""
+    return check_columns(read(path, format, reading), options, path)
+
+
+def check_columns(columns: Columns, options: CheckOptions, name: str = "history") -> Checked:
+    """Decides the levels of a history that is in memory; ``name`` is what the report calls it."""
+    report = check(
+        columns,
+        levels_named(options.names),
+        session_order=options.session_order,
+        judge_aborted=options.judge_aborted,
+        every=options.every,
+        order=options.order,
+        budget=options.budget,
+    )
+    if ALL in options.names:
+        line = frontier(report.findings)
+        report = _decided(report, {level_named(name) for name in options.names if name != ALL})
+        report = replace(report, facts=(*report.facts, line))
+    findings = [
+        replace(finding, reproduce=f"isolde check --level {finding.level.value} {name}") for finding in report.findings
+    ]
+    report = replace(report, subject=HistorySubject(name, report.size), findings=tuple(findings))
+    return Checked(exhibited(report, columns), columns, options)
+
+
+def _decided(report: Report, by_name: set[Level]) -> Report:
+    """Without what ``all`` asked for in vain; if nothing was decided, everything stays, with its reasons."""
+    kept = [f for f in report.findings if f.verdict is not Verdict.UNDECIDED or f.level in by_name]
+    return replace(report, findings=tuple(kept) or report.findings)

@@ -1,0 +1,103 @@
+"""What a run is asked for, and who looks on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from isolde.engines.record import Fault, Progress
+from isolde.findings import Report
+from isolde.levels import Level
+
+RUNS = "isolde-runs"
+TRANSACTIONS = 2_000
+_TRANSACTIONS_MAX = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much is run: sessions at once, and how many transactions, or for how long, or both.
+
+    ``timeout_s`` bounds one transaction. With ``until_violation`` it is checked while running, and a violation ends it.
+    """
+
+    sessions: int = 10
+    transactions: int | None = None
+    seconds: float | None = None
+    until_violation: bool = False
+    timeout_s: float = 10.0
+
+    @property
+    def planned(self) -> int | None:
+        """How many transactions are sent; ``None`` if only the time bounds them."""
+        if self.transactions is not None or self.seconds is not None:
+            return self.transactions
+        return _TRANSACTIONS_MAX if self.until_violation else TRANSACTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOptions:
+    """How a key-value workload is made; ``None`` is the workload's own."""
+
+    keys: int = 50
+    operations: int | None = None
+    distribution: str = "uniform"
+    blind_writes: float | None = None
+    deletes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationOptions:
+    """How an application is run, each as ``NAME=VALUE``: sizes, weights and levels of its transactions."""
+
+    sizes: tuple[str, ...] = ()
+    mix: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Everything that a run is asked for beside its database. ``levels`` are those to decide; none: what the database claims.
+
+    ``output`` is the directory to record in; ``None`` is a new one. ``keep`` leaves the tables in the database.
+    """
+
+    workload: str = "mini"
+    levels: tuple[Level, ...] = ()
+    bounds: Bounds = Bounds()
+    of_keys: KeyOptions = KeyOptions()
+    of_application: ApplicationOptions = ApplicationOptions()
+    seed: int = 0
+    faults: tuple[Fault, ...] = ()
+    output: Path | None = None
+    keep: bool = False
+
+
+def _ignore(*_: object) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who is told about a run while it goes on, on the caller's thread.
+
+    ``progress``: how far it is. ``checked``: how many transactions were checked so far. ``trying``: what is tried now, in words.
+    ``over``: nothing is sent any more. ``found``: the report, before tables are removed, since that may have to wait for
+    somebody's lock. ``left``: what could not be removed, and how to do that.
+    """
+
+    progress: Callable[[Progress], None] = _ignore
+    checked: Callable[[int], None] = _ignore
+    trying: Callable[[str], None] = _ignore
+    over: Callable[[], None] = _ignore
+    found: Callable[[Report], None] = _ignore
+    left: Callable[[str], None] = _ignore
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """Somebody ended a run; what was observed until then is recorded."""
+
+    def __init__(self, history: Path, left: str = "") -> None:
+        super().__init__(f"interrupted; what was recorded is in {history}{left}")
+        self.history = history

@@ -1,0 +1,70 @@
+"""Does a database keep the isolation level that it promises? Run, record, check; or try every level it has."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+
+from isolde.campaigns.application import run_application
+from isolde.campaigns.keyvalue import refuse_what_it_cannot, run_keys
+from isolde.campaigns.matrix import try_all_levels
+from isolde.campaigns.options import Listener, RunOptions
+from isolde.campaigns.target import Target, Wanted, opened
+from isolde.errors import UsageError
+from isolde.findings import Report
+from isolde.workloads import Settings, workload_named
+from isolde.workloads.applications import APPLICATIONS, application_named, is_application
+
+
+def run(wanted: Wanted, options: RunOptions, listener: Listener | None = None) -> Report:
+    """Runs a workload on the database that is wanted, and judges what came back. What Isolde started is ended again."""
+    with ExitStack() as stack:
+        target = opened(replace(wanted, faults=options.faults), stack)
+        return run_on(target, options, listener or Listener())
+
+
+def run_on(target: Target, options: RunOptions, listener: Listener) -> Report:
+    """The same on a database that is open."""
+    if is_application(options.workload):
+        if options.levels or options.faults:
+            raise _judged_by_invariants(options)
+        return run_application(target, application_named(options.workload), options, listener)
+    return run_keys(target, _settings(target, options), options, listener)
+
+
+def matrix(wanted: Wanted, options: RunOptions, listener: Listener | None = None) -> Report:
+    """Tries every level of the database that is wanted: every anomaly as a schedule, and a workload at random."""
+    with ExitStack() as stack:
+        target = opened(wanted, stack)
+        if is_application(options.workload):
+            raise _judged_by_invariants(options)
+        return try_all_levels(target, _settings(target, options), options.bounds, listener or Listener())
+
+
+def _judged_by_invariants(options: RunOptions) -> UsageError:
+    return UsageError(
+        f"{options.workload} is judged by its invariants: --check, --nemesis and --matrix are for other workloads"
+    )
+
+
+def _settings(target: Target, options: RunOptions) -> Settings:
+    """The key-value workload that is asked for."""
+    of_application, of_keys = options.of_application, options.of_keys
+    if of_application.sizes or of_application.mix or of_application.levels:
+        known = ", ".join(APPLICATIONS)
+        raise UsageError(
+            f"--scale, --mix and --level are for applications ({known}, or a file of yours); {options.workload} is none"
+        )
+    workload = workload_named(options.workload)
+    refuse_what_it_cannot(target.adapter, workload, of_keys.deletes)
+    settings = Settings(
+        workload,
+        of_keys.keys,
+        of_keys.operations,
+        of_keys.distribution,
+        of_keys.blind_writes,
+        of_keys.deletes,
+        options.seed,
+    )
+    settings.plans(0)
+    return settings

@@ -1,0 +1,146 @@
+"""What supports a verdict, beside anomalies of histories (``model.py``). A closed union, like the questions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from isolde.findings.model import Anomaly, CommitOrder
+from isolde.history import History, Key, Scalar, TxnId, Value
+
+Datum = None | bool | int | str | Decimal | tuple["Datum", ...]
+"""A value as people read it; what JSON has no word for (a date, say) is its text."""
+Row = tuple[Datum, ...]
+Rows = tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """The rows of one table."""
+
+    table: str
+    rows: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a schedule: what a session does next. ``name`` is what the schedule calls it, if it does."""
+
+    session: str
+    does: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """An interleaving that a person can retype into terminals, one a session.
+
+    Over SQL: with the tables and rows to start from and the level of each session, it is the file that ``--schedule`` reads.
+    """
+
+    steps: tuple[Step, ...]
+    schema: tuple[str, ...] = ()
+    rows: tuple[TableRows, ...] = ()
+    levels: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FailingPrefix:
+    """The shortest beginning of a log that nothing explains; its last transaction got an answer that was not possible.
+
+    ``expected`` is what could have been answered, ``None`` if nothing could. ``kind`` is ``isolation`` if a weaker level explains
+    the log (``explained_by``), else ``semantic``. ``core`` are transactions that suffice for the contradiction.
+    """
+
+    length: int
+    transaction: TxnId
+    statement: int
+    expected: Rows | None
+    observed: Rows | None
+    kind: Literal["isolation", "semantic"]
+    explanation: str
+    core: tuple[TxnId, ...] = ()
+    explained_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenInvariant:
+    """An invariant, a check or a promise that does not hold, and how that comes about as far as it is known.
+
+    ``state`` holds keys, ``tables`` the rows of tables at the moment that breaks it; ``columns`` and ``rows`` are what its query
+    for violations gave, after ``after`` transactions of a run. ``history`` is what the sessions saw, and holds all transactions
+    itself: an explored one is in no file. ``confirmed`` says by what means it was seen to happen.
+    """
+
+    check: str
+    explanation: str
+    columns: tuple[str, ...] = ()
+    rows: Rows = ()
+    after: int | None = None
+    history: History | None = None
+    schedule: Schedule | None = None
+    state: tuple[tuple[Key, Value], ...] | None = None
+    tables: tuple[TableRows, ...] = ()
+    confirmed: Literal["", "explored", "executed"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LostWrite:
+    """A write that was committed, and that the database does not have any more: it holds ``found``."""
+
+    key: Key
+    transaction: TxnId
+    value: Scalar
+    found: Value
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Why something holds of everything that may happen, and what that takes for granted."""
+
+    text: str
+    assumed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SafeAt:
+    """The level at which a transaction is safe, in the database's own words, and what that level is."""
+
+    level: str
+    means: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A level at which a transaction is not safe, and what breaks there."""
+
+    level: str
+    broken: BrokenInvariant
+
+
+@dataclass(frozen=True, slots=True)
+class NotProved:
+    """Why a question is undecided: a time-out, say, or something that the input does not tell.
+
+    Where levels are tried one by one, ``level`` is the one that this is about.
+    """
+
+    reason: str
+    level: str = ""
+
+
+Evidence = (
+    Anomaly
+    | CommitOrder
+    | Schedule
+    | FailingPrefix
+    | BrokenInvariant
+    | LostWrite
+    | Proof
+    | SafeAt
+    | Refused
+    | NotProved
+)
+"""An anomaly is shown by its cycle, by cases, or by the reads that nothing explains."""

@@ -1,0 +1,148 @@
+"""What is known beside the answers: plain data about what was run, for reports alone. No verdict depends on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isolde.findings.evidence import LostWrite
+from isolde.findings.model import EvidenceUsed, Frontier
+from isolde.levels import Level
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFacts:
+    """A run that was checked in windows that stand on their own: how many, how many stayed undecided, where the last one is."""
+
+    count: int
+    undecided: int
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class FaultFacts:
+    """One fault that was brought about, in seconds since the run began."""
+
+    fault: str
+    begun: float
+    healed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How long a run took and how its transactions ended. ``failure`` is what ended it early."""
+
+    seconds: float
+    committed: int
+    aborted: int
+    unknown: int
+    reconnected: int
+    interrupted: bool = False
+    failure: str | None = None
+
+    @property
+    def ended(self) -> int:
+        """How many transactions there were."""
+        return self.committed + self.aborted + self.unknown
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """A run of a key-value workload; ``table`` is the one that was left in the database.
+
+    ``isolation`` is the level as the database calls it, ``claims`` what that is to mean. ``lost`` is what was committed and is
+    gone; ``None`` if the database could not be asked for it any more. ``again`` is the command that checks the history again.
+    """
+
+    database: str
+    isolation: str
+    claims: Level
+    note: str
+    workload: str
+    sessions: int
+    keys: int
+    distribution: str
+    deletes: float
+    seed: int
+    ran: Ran
+    check_seconds: float
+    history: str
+    again: str
+    table: str | None = None
+    faults: tuple[FaultFacts, ...] = ()
+    lost: tuple[LostWrite, ...] | None = ()
+    windows: WindowFacts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InvariantFacts:
+    """An invariant of an application, and what it says."""
+
+    name: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationFacts:
+    """A run of an application. ``quiet_points`` is how often the invariants were looked at; tables that stay begin with ``kept``.
+
+    ``levels`` are those of the kinds of transactions, as the database calls them; ``gave_up`` counts programs that ended in an
+    error of their own.
+    """
+
+    database: str
+    application: str
+    scale: tuple[tuple[str, int], ...]
+    mix: tuple[tuple[str, float], ...]
+    levels: tuple[tuple[str, str], ...]
+    sessions: int
+    seed: int
+    ran: Ran
+    quiet_points: int
+    invariants: tuple[InvariantFacts, ...]
+    gave_up: tuple[tuple[str, int], ...]
+    history: str
+    kept: str | None = None
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether the run came to its end, so that the invariants were looked at there too."""
+        return self.ran.failure is None and not self.ran.interrupted
+
+    @property
+    def tested(self) -> bool:
+        """Whether anything was done that could have broken an invariant, and looked at."""
+        return bool(self.invariants) and self.quiet_points > 0 and self.ran.committed + self.ran.unknown > 0
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixCell:
+    """What became of an anomaly at a level: ``seen``, ``broken``, ``prevented`` or ``untried``, and why."""
+
+    anomaly: str
+    hermitage: str
+    result: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixLevel:
+    """One level of a database: the schedules that were played at it, and what a random workload showed beside them."""
+
+    name: str
+    called: str
+    claims: Level
+    cells: tuple[MatrixCell, ...]
+    transactions: int
+    anomalies: tuple[str, ...]
+    frontier: Frontier
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixFacts:
+    """Every anomaly at every level of a database."""
+
+    database: str
+    levels: tuple[MatrixLevel, ...]
+
+
+Fact = EvidenceUsed | Frontier | RunFacts | ApplicationFacts | MatrixFacts

@@ -1,0 +1,38 @@
+"""Any report, by what it is about: the text and the document of the verb that made it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from isolde.findings import ApplicationFacts, HistorySubject, MatrixFacts, Report, RunFacts
+from isolde.report.application import application_document, render_application
+from isolde.report.document import document
+from isolde.report.general import general_document, render_general
+from isolde.report.matrix import matrix_document, render_matrix
+from isolde.report.run import render_run, run_document
+from isolde.report.terminal import render_report
+from isolde.visible import Paint
+
+
+def as_text(report: Report, paint: Paint = lambda text, _: text, *, all_cases: bool = False) -> str:
+    """The report for a terminal."""
+    if (matrix := report.fact(MatrixFacts)) is not None:
+        return render_matrix(matrix, paint)
+    if report.fact(ApplicationFacts) is not None:
+        return render_application(report, paint)
+    if isinstance(report.subject, HistorySubject):
+        text = render_report(report, paint, all_cases=all_cases)
+        return text if (run := report.fact(RunFacts)) is None else f"{render_run(run)}\n{text}"
+    return render_general(report, paint)
+
+
+def as_document(report: Report) -> dict[str, Any]:
+    """What ``--json`` prints of it."""
+    if (matrix := report.fact(MatrixFacts)) is not None:
+        return matrix_document(matrix)
+    if report.fact(ApplicationFacts) is not None:
+        return application_document(report)
+    if isinstance(report.subject, HistorySubject):
+        run = report.fact(RunFacts)
+        return ({} if run is None else run_document(run)) | document(report)
+    return general_document(report)

@@ -1,0 +1,298 @@
+"""Reports of programs, logs and applications: one shape of document, one way to draw.
+
+``{"subject": …, "results": [ … ]}``, a result for each question: verdict, method, seconds, and what the evidence says.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any, assert_never
+
+from isolde.findings import (
+    Anomaly,
+    ApplicationSubject,
+    AtLevel,
+    BrokenInvariant,
+    ClaimKept,
+    CommitOrder,
+    DatabaseSubject,
+    Evidence,
+    FailingPrefix,
+    Finding,
+    HistoryLevel,
+    HistorySubject,
+    HowMany,
+    InvariantKept,
+    LogExplained,
+    LogSubject,
+    LostWrite,
+    NotProved,
+    ProgramSubject,
+    Proof,
+    Question,
+    Refused,
+    Report,
+    Robust,
+    RunHealth,
+    SafeAt,
+    Schedule,
+    SchedulePlayed,
+    Subject,
+    Under,
+    Verdict,
+    WeakestLevel,
+)
+from isolde.formats.jsonl import transaction_line
+from isolde.report.document import anomaly_document
+from isolde.report.terminal import COLOURS, WIDTH, WORDS, label
+from isolde.visible import Paint, safe_lines, visible
+
+
+def general_document(report: Report) -> dict[str, Any]:
+    """The report for programs."""
+    return {"subject": _subject(report.subject), "results": [_result(finding) for finding in report.findings]}
+
+
+def _subject(subject: Subject) -> dict[str, Any]:
+    match subject:
+        case HistorySubject(name, size):
+            return {"name": name, "transactions": size.transactions, "committed": size.committed}
+        case ProgramSubject(name, sessions, transactions):
+            return {"name": name, "sessions": sessions, "transactions": transactions}
+        case LogSubject(name, transactions, committed, statements):
+            return {"name": name, "transactions": transactions, "committed": committed, "statements": statements}
+        case ApplicationSubject(name, database, settings, invariants, assumptions):
+            return {
+                "application": name,
+                "database": database,
+                "settings": dict(settings),
+                "invariants": list(invariants),
+                "assumptions": list(assumptions),
+            }
+        case DatabaseSubject(name, schedules):
+            return {"database": name, "schedules": schedules}
+        case _:
+            assert_never(subject)
+
+
+def _result(finding: Finding) -> dict[str, Any]:
+    result = _question(finding.question) | {"verdict": finding.verdict.value, "method": finding.method}
+    result |= dict(finding.spent.counts) | {"seconds": round(finding.seconds, 6)}
+    if finding.verdict is Verdict.UNDECIDED:
+        result["reason"] = finding.reason
+    result["violations"] = [_broken(one) for one in finding.evidence if isinstance(one, BrokenInvariant)]
+    for shown in finding.evidence:
+        result |= _evidence(shown)
+    weaker = [one for one in finding.evidence if isinstance(one, Refused)]
+    if weaker:
+        result["weaker"] = [{"level": one.level, "status": "refused"} | _broken(one.broken) for one in weaker]
+    return result | ({"reproduce": finding.reproduce} if finding.reproduce else {})
+
+
+def _question(question: Question) -> dict[str, Any]:
+    match question:
+        case HistoryLevel(level):
+            return {"question": "level", "level": level.value}
+        case ClaimKept(isolation, level):
+            return {"question": "claim", "isolation": isolation, "level": level.value}
+        case RunHealth(about):
+            return {"question": "health", "about": about}
+        case LogExplained(under):
+            return {"question": "explanation"} | _under(under)
+        case InvariantKept(name, under):
+            named = {"invariant": name} if name else {}
+            return {"question": "invariant"} | named | ({} if under is None else _under(under))
+        case Robust(under, against):
+            return {"question": "robustness"} | _under(under) | {"against": _words(against)}
+        case HowMany(under):
+            return {"question": "count"} | _under(under)
+        case SchedulePlayed(name, under):
+            return {"question": "schedule", "name": name} | ({} if under is None else _under(under))
+        case WeakestLevel(transaction):
+            return {"question": "weakest level", "transaction": transaction}
+        case _:
+            assert_never(question)
+
+
+def _under(under: Under) -> dict[str, Any]:
+    if isinstance(under, AtLevel):
+        own = {name: level.value for name, level in under.own}
+        return {"level": under.level.value} | ({"levels": own} if own else {})
+    return (
+        {"store": under.store, "isolation": under.isolation}
+        | ({"levels": dict(under.own)} if under.own else {})
+        | ({"settings": dict(under.settings)} if under.settings else {})
+    )
+
+
+def _evidence(shown: Evidence) -> dict[str, Any]:
+    """What evidence adds to a result; several violations are listed by themselves."""
+    match shown:
+        case FailingPrefix():
+            return {
+                "kind": shown.kind,
+                "prefix": shown.length,
+                "transaction": shown.transaction,
+                "statement": shown.statement,
+                "expected": _rows(shown.expected),
+                "observed": _rows(shown.observed),
+                "core": list(shown.core),
+                "explained_by": list(shown.explained_by),
+                "explanation": shown.explanation,
+            }
+        case CommitOrder(transactions, snapshots):
+            return {"order": list(transactions)} | ({"snapshots": list(snapshots)} if snapshots else {})
+        case Schedule():
+            return {"schedule": schedule_document(shown)}
+        case Proof(text, assumed):
+            return {"status": "proved", "proof": text, "assumed": list(assumed)}
+        case SafeAt(level, means):
+            return {"level": level, "means": means}
+        case Anomaly():
+            return {"anomaly": anomaly_document(shown)}
+        case LostWrite():
+            return {"lost": shown.sentence}
+        case BrokenInvariant() | Refused() | NotProved():
+            return {}
+        case _:
+            assert_never(shown)
+
+
+def _broken(broken: BrokenInvariant) -> dict[str, Any]:
+    content: dict[str, Any] = {"check": broken.check, "explanation": broken.explanation}
+    if broken.history is not None:
+        content["history"] = [transaction_line(transaction) for transaction in broken.history.transactions]
+    if broken.schedule is not None:
+        content["schedule"] = schedule_document(broken.schedule)
+    if broken.state is not None:
+        content["state"] = {str(key): value for key, value in broken.state}
+    if broken.tables:
+        content["rows"] = {one.table: _rows(one.rows) for one in broken.tables}
+    if broken.confirmed:
+        content["confirmed"] = broken.confirmed
+    return content
+
+
+def schedule_document(schedule: Schedule) -> Any:
+    """The steps alone; over SQL, the object that ``--schedule`` reads."""
+    steps = [[step.session, step.does, *([step.name] if step.name else [])] for step in schedule.steps]
+    if not schedule.schema:
+        return steps
+    return {
+        "schema": list(schedule.schema),
+        "rows": {one.table: _rows(one.rows) for one in schedule.rows},
+        "sessions": dict(schedule.levels),
+        "steps": steps,
+    }
+
+
+def _rows(rows: Iterable[Sequence[Any]] | None) -> list[list[Any]] | None:
+    return None if rows is None else [list(row) for row in rows]
+
+
+def render_general(report: Report, paint: Paint = lambda text, _: text) -> str:
+    """The report for a terminal."""
+    return safe_lines(lambda safely: _lines(report, safely), paint)
+
+
+def _lines(report: Report, paint: Paint) -> list[str]:
+    subject = _subject(report.subject)
+    counts = [f"{value:,} {name}" for name, value in subject.items() if isinstance(value, int)]
+    lines = [f"{report.subject.name}: {', '.join(counts)}" if counts else report.subject.name]
+    exhibit = {transaction.id: transaction for transaction in report.exhibit}
+    for finding in report.findings:
+        word = paint(WORDS[finding.verdict], COLOURS[finding.verdict])
+        spent = "".join(f", {count:,} {name.replace('_', ' ')}" for name, count in finding.spent.counts)
+        lines.append(f"  {_asked(finding.question)}: {word}  ({finding.seconds:.2f} s{spent})")
+        for shown in finding.evidence:
+            lines += [f"    {line}".rstrip() for line in _drawn(shown)]
+            if isinstance(shown, FailingPrefix):
+                lines += [f"      {label(exhibit[name])}" for name in shown.core if name in exhibit]
+        if finding.reproduce:
+            lines.append(f"    again: {finding.reproduce}")
+    return lines
+
+
+def _asked(question: Question) -> str:
+    match question:
+        case HistoryLevel(level):
+            return level.value
+        case ClaimKept(isolation, level):
+            return f"{isolation} as {level.value}"
+        case RunHealth(about):
+            return about
+        case LogExplained(under) | HowMany(under):
+            return _words(under)
+        case InvariantKept(name, under):
+            return " at ".join([name or "all checks", *([] if under is None else [_words(under)])])
+        case Robust(under, against):
+            return f"{_words(under)} as {_words(against)}"
+        case SchedulePlayed(name, under):
+            return " on ".join([name or "the schedule", *([] if under is None else [_words(under)])])
+        case WeakestLevel(transaction):
+            return f"the weakest level of {transaction}"
+        case _:
+            assert_never(question)
+
+
+def _words(under: Under) -> str:
+    if isinstance(under, AtLevel):
+        return under.level.value + "".join(f", {name} at {level.value}" for name, level in under.own)
+    own = "".join(f", {name} at {level}" for name, level in under.own)
+    return f"{under.store}:{under.isolation}{own}"
+
+
+def _drawn(shown: Evidence) -> list[str]:
+    match shown:
+        case BrokenInvariant():
+            return _drawn_broken(shown)
+        case Refused(level, broken):
+            return [f"not at {level}:", *(f"  {line}" for line in _drawn_broken(broken))]
+        case FailingPrefix():
+            return [
+                *_wrapped(shown.explanation),
+                f"expected {_rows(shown.expected)}, observed {_rows(shown.observed)}: statement {shown.statement} of"
+                f" {shown.transaction}, the last of the first {shown.length:,} transactions",
+            ]
+        case Schedule():
+            return _drawn_schedule(shown)
+        case CommitOrder(transactions):
+            return _wrapped("order: " + ", ".join(map(str, transactions)))
+        case Proof(text, assumed):
+            return [*_wrapped(text), *(f"assumed: {one}" for one in assumed)]
+        case SafeAt(level, means):
+            return [f"{level} ({means})" if means else level]
+        case NotProved(reason, level):
+            return _wrapped(f"{level}: {reason}" if level else reason)
+        case Anomaly():
+            return _wrapped(f"{shown.name}: {shown.explanation}")
+        case LostWrite():
+            return _wrapped(shown.sentence)
+        case _:
+            assert_never(shown)
+
+
+def _drawn_broken(broken: BrokenInvariant) -> list[str]:
+    lines = _wrapped(f"{broken.check}: {broken.explanation}")
+    lines += [
+        ", ".join(f"{name} {value}" for name, value in zip(broken.columns, row, strict=False)) for row in broken.rows
+    ]
+    if broken.history is not None:
+        lines += [f"  {label(transaction)}" for transaction in broken.history.transactions]
+    if broken.schedule is not None:
+        lines += ["schedule:", *(f"  {line}" for line in _drawn_schedule(broken.schedule))]
+    if broken.state is not None:
+        lines.append("state: " + ", ".join(f"{key} = {value}" for key, value in broken.state))
+    for one in broken.tables:
+        lines.append(f"{one.table}: {_rows(one.rows)}")
+    return lines
+
+
+def _drawn_schedule(schedule: Schedule) -> list[str]:
+    width = max((len(step.session) for step in schedule.steps), default=0)
+    return [f"{step.session:{width}}  {step.does}" for step in schedule.steps]
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(visible(text), WIDTH, subsequent_indent="  ")
