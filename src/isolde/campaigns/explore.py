@@ -180,7 +180,7 @@ def _finding(
     if options.checkpoint is not None:
         how = f"the same command goes on from {options.checkpoint}"
     return Finding(
-        question, Verdict.UNDECIDED, _method(explored), spent, (NotProved(f"{explored.stopped}; {done}; {how}"),)
+        question, Verdict.UNDECIDED, _method(explored), spent, (NotProved(f"{explored.stopped}; {how}"),)
     )
 
 

@@ -34,13 +34,21 @@ class Behaviours:
         self.keys = Numbers(told_apart=False)
         self.values = Numbers(told_apart=True)
         self.checks = Numbers(told_apart=False)
+        self._initial: list[int] = []
         self.nodes: list[Node] = []
         self._after: dict[tuple[int, int], int] = {}
         self.roots = [self._observed(transaction, None, 0) for transaction in range(len(self.calls))]
 
     def initial(self, key: int) -> int:
         """The number of the value that a key (by number) holds before the first transaction."""
-        return self.values.number(self.bodies.initial(self.keys[key]))
+        return self._initial[key]
+
+    def _key(self, key: Any) -> int:
+        """The key's number. Its initial value gets one together with it, so that numbers depend on the nodes alone."""
+        number = self.keys.number(key)
+        if number == len(self._initial):
+            self._initial.append(self.values.number(self.bodies.initial(key)))
+        return number
 
     def after(self, node: int, value: int) -> int:
         """The stretch that comes after a value is read at the end of this one."""
@@ -85,11 +93,11 @@ class Behaviours:
         # The stretch begins after the last read that was answered.
         own = trace.events[places[-1] + 1 :] if reads else trace.events
         failed = [entry.text for entry in trace.failed if entry.reads == reads]
-        key = self.keys.number(trace.key) if trace.end == "read" else 0
+        key = self._key(trace.key) if trace.end == "read" else 0
         return Stretch(
             steps=len(own),
             writes=tuple(
-                (self.keys.number(event.key), self.values.number(event.value)) for event in own if event.kind == "write"
+                (self._key(event.key), self.values.number(event.value)) for event in own if event.kind == "write"
             ),
             end=trace.end,
             key=key,

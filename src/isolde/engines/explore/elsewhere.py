@@ -1,7 +1,7 @@
 """Whether bodies do the same in another process, where sets and dictionaries of texts have another order.
 
 The other process reads the program again, runs its bodies along the same values (told by number, in the order in which they
-were met) and compares what they do, by number too.
+were met) and compares what they do.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from isolde._core.exploration import Stretch
 from isolde.engines.explore.behaviours import Behaviours, Node
-from isolde.engines.explore.bodies import Bodies, KeyBodies, described, not_deterministic
-from isolde.engines.explore.program import Program, first_rows
-from isolde.engines.explore.tables import TableBodies
+from isolde.engines.explore.bodies import Bodies, described, not_deterministic
+from isolde.engines.explore.program import Program
+from isolde.engines.explore.tables import TableBodies, bodies_of
+from isolde.engines.explore.values import likeness
 from isolde.errors import UsageError
 
 Rounds = Sequence[Sequence[Node]]
@@ -27,41 +28,49 @@ _NODES_MAX = 20_000
 _SECONDS_MAX = 120.0
 
 
-def replayed(program: Program, bodies: Bodies, rounds: Rounds) -> tuple[Bodies, Behaviours]:
-    """The bodies, and what they do, as they were after these rounds; ``UsageError`` if they do something else now."""
-    behaviours = Behaviours(program.calls, bodies)
+def replayed(program: Program, bodies: Bodies, rounds: Rounds) -> list[Behaviours]:
+    """What the bodies do, round by round, as it was known then; ``UsageError`` if they do something else now."""
+    known = []
     for number, nodes in enumerate(rounds):
-        if number:
-            assert isinstance(bodies, TableBodies), "only tables are explored in rounds"
-            bodies = bodies.next_round()
-            behaviours = Behaviours(program.calls, bodies)
-        found = _difference(behaviours, nodes)
-        if found is not None:
-            call, answers = behaviours.run_to(found)
-            raise UsageError(not_deterministic(call, answers, "as it did before", described(bodies.run(call, answers))))
-    return bodies, behaviours
+        bodies = _round(bodies, number, len(rounds))
+        behaviours = Behaviours(program.calls, bodies)
+        for place, node in enumerate(nodes):
+            _observe(behaviours, place, node)
+            if behaviours.nodes[place] != node:
+                call, answers = behaviours.run_to(place)
+                did = described(bodies.run(call, answers))
+                raise UsageError(not_deterministic(call, answers, "something else, when it was left", did))
+        known.append(behaviours)
+    return known
 
 
-def _difference(behaviours: Behaviours, nodes: Sequence[Node]) -> int | None:
-    """The first node that is another one here."""
-    for number, node in enumerate(nodes):
-        if number >= len(behaviours.nodes):
-            assert node.parent is not None, "every transaction has its root already"
-            behaviours.after(node.parent, node.value)
-        if behaviours.nodes[number] != node:
-            return number
-    return None
+def _round(bodies: Bodies, number: int, rounds: int) -> Bodies:
+    """The bodies of a round, after those of the round before it; in the last one all versions are known."""
+    if isinstance(bodies, TableBodies):
+        bodies = bodies.next_round(settled=number == rounds - 1) if number else bodies
+        bodies.settled = number == rounds - 1
+    return bodies
 
 
-def refuse_differences(program: Program, model: str, rounds: Rounds) -> None:
+def _observe(behaviours: Behaviours, place: int, node: Node) -> None:
+    if place >= len(behaviours.nodes):
+        assert node.parent is not None, "every transaction has its root already"
+        behaviours.after(node.parent, node.value)
+
+
+def refuse_differences(program: Program, model: str, rounds: Sequence[Behaviours]) -> None:
     """Runs the bodies in other processes; what differs is told with both runs. Only for a program that can be read again."""
     if program.origin is None:
         return
+    told = [
+        [[node.transaction, node.parent, node.value, _told(known, node)] for node in known.nodes[:_NODES_MAX]]
+        for known in rounds
+    ]
     question = json.dumps(
         {
             "origin": [getattr(program.origin, name) for name in ("path", "name", "sessions", "scale", "seed")],
             "model": model,
-            "rounds": [[packed(node) for node in nodes[:_NODES_MAX]] for nodes in rounds],
+            "rounds": told,
         }
     ).encode()
     own = os.environ.get("PYTHONHASHSEED")
@@ -82,7 +91,8 @@ def refuse_differences(program: Program, model: str, rounds: Rounds) -> None:
             child.wait()
     for answer in answers:
         if answer is not None:
-            _complain(program, answer, rounds)
+            call = program.calls[answer["transaction"]]
+            raise UsageError(not_deterministic(call, answer["answers"], answer["expected"], answer["did"]))
 
 
 def _answer(child: subprocess.Popen[bytes], question: bytes) -> Any:
@@ -92,12 +102,6 @@ def _answer(child: subprocess.Popen[bytes], question: bytes) -> Any:
     except (subprocess.TimeoutExpired, ValueError, OSError):
         # A process that could not answer tells nothing about the bodies; those were compared here already.
         return None
-
-
-def _complain(program: Program, answer: dict[str, Any], rounds: Rounds) -> None:
-    round_number, number = answer["round"], answer["node"]
-    call = program.calls[rounds[round_number][number].transaction]
-    raise UsageError(not_deterministic(call, answer["answers"], answer["expected"], answer["did"]))
 
 
 def packed(node: Node) -> list[Any]:
@@ -117,43 +121,28 @@ def unpacked(row: Sequence[Any]) -> Node:
 
 
 def _told(behaviours: Behaviours, node: Node) -> str:
-    """A stretch that another process saw, in the numbers that this one knows."""
-
-    def named(numbers: Any, number: int) -> str:
-        return repr(numbers[number]) if number < len(numbers) else "something else"
-
-    stretch = node.stretch
-    writes = [
-        f"write {named(behaviours.keys, key)} = {named(behaviours.values, value)}" for key, value in stretch.writes
-    ]
-    end = f"read {named(behaviours.keys, stretch.key)}" if stretch.end == "read" else stretch.end
-    return ", ".join([*writes, end])
+    """A stretch in words that are the same in every process, if it does the same."""
+    keys, values, stretch = behaviours.keys, behaviours.values, node.stretch
+    writes = [f"write {likeness(keys[key])} = {likeness(values[value])}" for key, value in stretch.writes]
+    checks = [] if stretch.failed_check is None else [f"fail {behaviours.checks[stretch.failed_check][1]!r}"]
+    end = f"read {likeness(keys[stretch.key])}" if stretch.end == "read" else stretch.end
+    return ", ".join([*writes, *checks, end])
 
 
-def answer(question: dict[str, Any], read: Callable[[Sequence[Any]], Program]) -> dict[str, Any] | None:
+def answer(question: dict[str, Any], program: Program) -> dict[str, Any] | None:
     """What the other process says: the first stretch that is another one there, if there is one."""
-    program = read(question["origin"])
-    bodies: Bodies
-    if program.over_tables:
-        bodies = TableBodies(program.schema, program.dialect, first_rows(program), question["model"])
-    else:
-        bodies = KeyBodies(program.initial)
-    for round_number, rows in enumerate(question["rounds"]):
-        if round_number:
-            assert isinstance(bodies, TableBodies)
-            bodies = bodies.next_round()
+    bodies = bodies_of(program, question["model"])
+    rounds = question["rounds"]
+    for number, rows in enumerate(rounds):
+        bodies = _round(bodies, number, len(rounds))
         behaviours = Behaviours(program.calls, bodies)
-        nodes = [unpacked(row) for row in rows]
-        number = _difference(behaviours, nodes)
-        if number is not None:
-            call, answers = behaviours.run_to(number)
-            return {
-                "round": round_number,
-                "node": number,
-                "answers": [repr(value) for value in answers],
-                "expected": _told(behaviours, nodes[number]),
-                "did": described(bodies.run(call, answers)),
-            }
+        for place, (transaction, parent, value, expected) in enumerate(rows):
+            if place >= len(behaviours.nodes):
+                behaviours.after(parent, value)
+            did = _told(behaviours, behaviours.nodes[place])
+            if did != expected:
+                _, answers = behaviours.run_to(place)
+                return {"transaction": transaction, "answers": list(map(repr, answers)), "expected": expected, "did": did}
     return None
 
 
@@ -170,5 +159,6 @@ def _read_again(origin: Sequence[Any]) -> Program:
 
 
 if __name__ == "__main__":
-    result = answer(json.load(sys.stdin), _read_again)
+    question = json.load(sys.stdin)
+    result = answer(question, _read_again(question["origin"]))
     sys.stdout.write(json.dumps(result))

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from isolde._core.exploration import ExplorationCounts, Sources
-from isolde.engines.explore.behaviours import Behaviours, Node
-from isolde.engines.explore.bodies import Bodies, KeyBodies
+from isolde.engines.explore.behaviours import Behaviours
+from isolde.engines.explore.bodies import Bodies
 from isolde.engines.explore.checkpoint import Checkpoint
 from isolde.engines.explore.elsewhere import replayed
 from isolde.engines.explore.evidence import Executed, allowed, executed, state_after
 from isolde.engines.explore.invariants import FIRST, Invariants
-from isolde.engines.explore.program import Program, first_rows
+from isolde.engines.explore.program import Program
 from isolde.engines.explore.question import Question, explored_level
 from isolde.engines.explore.schedule import Interleaving, interleaving
 from isolde.engines.explore.search import INTERRUPTED, SHOWN_MAX, Found, Limits, Progress, Walk, Walked
-from isolde.engines.explore.tables import Model, TableBodies
+from isolde.engines.explore.tables import Model, TableBodies, bodies_of
 from isolde.errors import IsoldeError
 
 _ROUND_CALLS = 20_000
@@ -73,8 +73,8 @@ class Explorer:
 
     def __init__(self, program: Program, model: Model = "rows") -> None:
         self.program, self.model = program, model
-        self._know(_bodies(program, model))
-        self._rounds: list[Sequence[Node]] = []
+        self._know(bodies_of(program, model))
+        self._rounds: list[Behaviours] = []
         """What earlier rounds knew of the bodies; ``behaviours`` is the present one."""
 
     def _know(self, bodies: Bodies, behaviours: Behaviours | None = None) -> None:
@@ -83,9 +83,9 @@ class Explorer:
         self.behaviours = behaviours or Behaviours(self.program.calls, bodies)
 
     @property
-    def rounds(self) -> tuple[tuple[Node, ...], ...]:
+    def rounds(self) -> tuple[Behaviours, ...]:
         """What is known of the bodies, round by round."""
-        return tuple(tuple(nodes) for nodes in (*self._rounds, self.behaviours.nodes))
+        return (*self._rounds, self.behaviours)
 
     def ask(
         self,
@@ -102,11 +102,11 @@ class Explorer:
             explored_level(question.against)
         if self.program.over_tables:
             # What another question found written would be contested here too, and the counts would depend on it.
-            self._know(_bodies(self.program, self.model))
+            self._know(bodies_of(self.program, self.model))
             self._rounds = []
         if resumed is not None:
-            self._know(*replayed(self.program, _bodies(self.program, self.model), resumed.rounds))
-            self._rounds = list(resumed.rounds[:-1])
+            *self._rounds, last = replayed(self.program, bodies_of(self.program, self.model), resumed.rounds)
+            self._know(last.bodies, last)
         before = 0.0 if resumed is not None else self._settle(question, limits, listening)
         walk, walked, listed = self._walked(question, limits, listening, resumed)
         if listening.listed is not None:
@@ -133,12 +133,12 @@ class Explorer:
             walked = walk.go(left, progress=listening.progress, listed=lambda _: None, stop=stop)
             seconds += walked.seconds
             if bodies.grew() and walked.stopped in ("", _GREW):
-                self._rounds.append(self.behaviours.nodes)
+                self._rounds.append(self.behaviours)
                 self._know(bodies.next_round())
                 continue
             # What is known by now is everything, or all that there was time for: then the last walk will not be complete either.
             if bodies.failed or walked.stopped:
-                self._rounds.append(self.behaviours.nodes)
+                self._rounds.append(self.behaviours)
                 self._know(bodies.next_round(settled=True))
             else:
                 bodies.settled = True
@@ -192,7 +192,8 @@ class Explorer:
             beyond = [self._shown(walk, sources, "robustness") for sources in walked.beyond]
         left = None
         if not walked.complete:
-            left = Checkpoint(walk.left(walked.seconds), walked.failed, walked.beyond, self.rounds)
+            rounds = tuple(tuple(known.nodes) for known in self.rounds)
+            left = Checkpoint(walk.left(walked.seconds), walked.failed, walked.beyond, rounds)
         return Explored(
             program=self.program,
             question=question,
@@ -249,9 +250,3 @@ def _commits(found: tuple[list[tuple[int, bool]], int] | None) -> tuple[tuple[in
 
 def _length(violation: Violation) -> tuple[int, int]:
     return len(violation.history), sum(len(entry.trace.events) for entry in violation.history)
-
-
-def _bodies(program: Program, model: Model) -> Bodies:
-    if program.over_tables:
-        return TableBodies(program.schema, program.dialect, first_rows(program), model)
-    return KeyBodies(program.initial)

@@ -14,8 +14,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal, cast
 
-from isolde.engines.explore.bodies import Accesses, Trace, ended
-from isolde.engines.explore.program import Call
+from isolde.engines.explore.bodies import Accesses, Bodies, KeyBodies, Trace, ended
+from isolde.engines.explore.program import Call, Program, first_rows
 from isolde.errors import ExecutionError, UsageError
 from isolde.semantics.concrete import Store
 from isolde.semantics.core.catalog import Catalog, TableInfo
@@ -206,6 +206,13 @@ class TableBodies:
             if written[key] is not None:
                 tables[key.table].append(written[key])
         return tables
+
+
+def bodies_of(program: Program, model: Model) -> Bodies:
+    """What runs the bodies of a program; ``model`` is for one over tables."""
+    if program.over_tables:
+        return TableBodies(program.schema, program.dialect, first_rows(program), model)
+    return KeyBodies(program.initial)
 
 
 @lru_cache(maxsize=4096)

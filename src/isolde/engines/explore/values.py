@@ -21,6 +21,16 @@ def identity(value: Any) -> Hashable:
     return (kind, repr(value)) if kind.__name__ in {"float", "Decimal", "complex"} else (kind, value)
 
 
+def likeness(value: Any) -> str:
+    """A text that is the same in every process for the same value; of objects without one of their own, the type."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(likeness, value))})"
+    if isinstance(value, frozenset):
+        return f"{{{', '.join(sorted(map(likeness, value)))}}}"
+    text = repr(value)
+    return type(value).__qualname__ if " at 0x" in text else f"{type(value).__qualname__} {text}"
+
+
 class Numbers:
     """Things in the order in which they were first met. ``told_apart``: by ``identity``, not by Python's ``==``."""
 
