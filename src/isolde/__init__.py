@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from isolde.api import check as check
     from isolde.api import convert as convert
+    from isolde.api import explore as explore
     from isolde.api import generate as generate
     from isolde.api import load as load
     from isolde.api import matrix as matrix
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from isolde.api import show as show
     from isolde.api import write as write
     from isolde.campaigns.options import Listener as Listener
+    from isolde.engines.explore.program import Program as Program
     from isolde.errors import IsoldeError as IsoldeError
     from isolde.findings import Finding as Finding
     from isolde.findings import InvariantKept as InvariantKept
@@ -37,11 +39,13 @@ if TYPE_CHECKING:
     from isolde.history import Write as Write
     from isolde.history import parse as parse
     from isolde.levels import Level as Level
+    from isolde.tx.python import transaction as transaction
 
 # Where each name of the library lives. A new engine is a line here, and one above for type checkers.
 _PLACES = {
     "check": "isolde.api",
     "convert": "isolde.api",
+    "explore": "isolde.api",
     "generate": "isolde.api",
     "load": "isolde.api",
     "matrix": "isolde.api",
@@ -51,6 +55,7 @@ _PLACES = {
     "show": "isolde.api",
     "write": "isolde.api",
     "Listener": "isolde.campaigns.options",
+    "Program": "isolde.engines.explore.program",
     "IsoldeError": "isolde.errors",
     "Finding": "isolde.findings",
     "InvariantKept": "isolde.findings",
@@ -67,6 +72,7 @@ _PLACES = {
     "Write": "isolde.history",
     "parse": "isolde.history",
     "Level": "isolde.levels",
+    "transaction": "isolde.tx.python",
 }
 
 __all__ = sorted(_PLACES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 from isolde._core import BUDGET, Columns
 from isolde.campaigns.check import CheckOptions, check_columns, check_file
@@ -21,7 +21,9 @@ from isolde.report.codec import read as _report_read
 from isolde.report.codec import write as _report_written
 
 if TYPE_CHECKING:
+    from isolde.campaigns.explore import ExploreListener
     from isolde.campaigns.options import Listener, RunOptions
+    from isolde.engines.explore.program import Program
 
 Place: TypeAlias = str | Path
 LevelName: TypeAlias = str | Level
@@ -109,6 +111,62 @@ def run(
 
     asked, listener = _run_options(options)
     return campaign(Wanted(url=url, kind=start, isolation=isolation), asked, listener)
+
+
+class ExploreKeywords(TypedDict, total=False):
+    """What :func:`explore` takes beside the program and the levels; each is an option of ``isolde explore``.
+
+    ``levels`` are those of single transactions, by name. ``budget`` is in calls of EXPLORE, ``seconds`` bound each level.
+    """
+
+    levels: Mapping[str, LevelName]
+    against: LevelName
+    base: str
+    method: Literal["swapping", "dfs"]
+    tables: Literal["rows", "set"]
+    each_commit: bool
+    budget: int
+    seconds: float
+    threads: int
+    checkpoint: Place
+    listener: ExploreListener
+
+
+def explore(
+    program: Program | Place,
+    level: LevelName | Iterable[LevelName] = Level.READ_COMMITTED,
+    **options: Unpack[ExploreKeywords],
+) -> Report:
+    """Can the transactions of a program break an assertion under a level, or several? Goes through everything that they can do.
+
+    The program is a :class:`Program`, or a file that holds one. :class:`ExploreKeywords` says the rest.
+    """
+    from isolde.campaigns.explore import ExploreOptions
+    from isolde.campaigns.explore import explore as campaign
+    from isolde.engines.explore.files import programs_in
+
+    _refuse_unknown(options, ExploreKeywords, "explore")
+    if isinstance(program, str | Path):
+        held = programs_in(str(program))
+        if len(held) > 1:
+            names = ", ".join(one.name for one in held)
+            raise UsageError(f"{program} holds several programs ({names}); explore them one by one")
+        program = held[0]
+    against, checkpoint = options.get("against"), options.get("checkpoint")
+    asked = ExploreOptions(
+        levels=_names(level),
+        own={name: _names(one)[0] for name, one in options.get("levels", {}).items()},
+        base=options.get("base"),
+        method=options.get("method", "swapping"),
+        tables=options.get("tables", "rows"),
+        against=None if against is None else _names(against)[0],
+        each_commit=options.get("each_commit", False),
+        calls_max=options.get("budget"),
+        seconds=options.get("seconds"),
+        threads=options.get("threads"),
+        checkpoint=None if checkpoint is None else str(checkpoint),
+    )
+    return campaign(program, asked, options.get("listener"))
 
 
 def matrix(url: str | None = None, *, start: str | None = None, **options: Unpack[RunKeywords]) -> Report:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from isolde.campaigns.check import CheckOptions, check_columns
-
 from isolde.engines.explore.checkpoint import read_checkpoint, write_checkpoint
 from isolde.engines.explore.elsewhere import refuse_differences
 from isolde.engines.explore.evidence import Executed
@@ -22,7 +21,6 @@ from isolde.engines.explore.program import Program, first_rows
 from isolde.engines.explore.question import TRIVIAL, Question, short
 from isolde.engines.explore.search import INTERRUPTED, Limits, Progress
 from isolde.engines.explore.shown import accesses_of, plain, plain_key, text_of, transactions_of
-from isolde.engines.explore.tables import Model
 from isolde.errors import UsageError
 from isolde.findings import (
     Anomaly,
@@ -44,7 +42,6 @@ from isolde.findings import (
 from isolde.formats import encode
 from isolde.history import History
 from isolde.levels import Level, level_named
-from isolde.tx.render import render_schema
 
 DEFAULT_LEVEL = Level.READ_COMMITTED.value
 
@@ -61,7 +58,7 @@ class ExploreOptions:
     own: Mapping[str, str] = field(default_factory=dict)
     base: str | None = None
     method: Literal["swapping", "dfs"] = "swapping"
-    tables: Model = "rows"
+    tables: Literal["rows", "set"] = "rows"
     against: str | None = None
     each_commit: bool = False
     calls_max: int | None = None
@@ -173,15 +170,10 @@ def _finding(
         return Finding(question, Verdict.VIOLATED, _method(explored), spent, broken)
     if explored.complete:
         return Finding(question, Verdict.SATISFIED, _method(explored), spent)
-    done = (
-        f"about {explored.counts.done:.0%} was explored" if explored.counts.done < 0.995 else "nearly all was explored"
-    )
     how = "give --checkpoint FILE to be able to go on"
     if options.checkpoint is not None:
         how = f"the same command goes on from {options.checkpoint}"
-    return Finding(
-        question, Verdict.UNDECIDED, _method(explored), spent, (NotProved(f"{explored.stopped}; {how}"),)
-    )
+    return Finding(question, Verdict.UNDECIDED, _method(explored), spent, (NotProved(f"{explored.stopped}; {how}"),))
 
 
 def _method(explored: Explored) -> str:
@@ -242,7 +234,8 @@ def _explanation(explored: Explored, violation: Violation, anomaly: Anomaly | No
     after = ", ".join(explored.program.calls[number].id for number in done)
     whole = len(done) == len(violation.order)
     return (
-        f"{violation.check} does not hold {'at the end' if whole else 'on the way'}, after the commits of {after}."
+        f"{'the invariant' if violation.check == 'invariant' else violation.check} does not hold"
+        f" {'at the end' if whole else 'on the way'}, after the commits of {after}."
         f" {why} ({calls})"
     )
 
@@ -268,6 +261,8 @@ def _schedule(explored: Explored, violation: Violation) -> Schedule:
     steps = violation.schedule.steps
     if not program.over_tables:
         return Schedule(tuple(Step(program.calls[step.transaction].id, step.text) for step in steps))
+    from isolde.tx.render import render_schema
+
     named = [(f"T{program.calls[step.transaction].session + 1}", step) for step in steps]
     levels = {
         f"T{call.session + 1}": _OFFERED[level] for call, level in zip(program.calls, explored.levels, strict=True)

@@ -10,22 +10,20 @@ from typing import Any, Literal
 
 import click
 
-from isolde.campaigns.explore import DEFAULT_LEVEL, INTERRUPTED, ExploreListener, ExploreOptions
+from isolde.campaigns.explore import DEFAULT_LEVEL, ExploreListener, ExploreOptions
 from isolde.campaigns.explore import explore as explore_program
 from isolde.cli.keeping import keep_report, report_option
 from isolde.cli.main import Exit, paint, say
 from isolde.engines.explore.files import program_of, programs_in
 from isolde.engines.explore.program import Origin, Program
 from isolde.engines.explore.question import Question, explored_level
-from isolde.engines.explore.search import Progress
+from isolde.engines.explore.search import INTERRUPTED, Progress
 from isolde.errors import UsageError
 from isolde.findings import Report, Verdict
 from isolde.formats.jsonl import transaction_line
 from isolde.history import History
 from isolde.report.any import as_document, as_text
 from isolde.visible import dumped, visible
-from isolde.workloads.applications import application_named, is_application
-from isolde.workloads.scales import scale_of
 
 _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdict.UNDECIDED: Exit.UNDECIDED}
 _SERIOUS = (Exit.VIOLATED, Exit.INTERRUPTED, Exit.UNDECIDED, Exit.HOLDS)
@@ -176,6 +174,11 @@ def _levels(texts: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _programs(program: str, sessions: tuple[str, ...], scale: tuple[str, ...], seed: int) -> list[Program]:
+    if not sessions and not scale and program.endswith(".py"):
+        return programs_in(program)
+    from isolde.workloads.applications import application_named, is_application
+    from isolde.workloads.scales import scale_of
+
     if sessions:
         application = application_named(program)
         origin = Origin(program, application.name, sessions, scale, seed)

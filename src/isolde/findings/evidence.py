@@ -83,6 +83,8 @@ class BrokenInvariant:
     state: tuple[tuple[Key, Value], ...] | None = None
     tables: tuple[TableRows, ...] = ()
     confirmed: Literal["", "explored", "executed"] = ""
+    anomaly: Anomaly | None = None
+    """What is wrong with the order of the history's transactions, if anything is."""
 
 
 @dataclass(frozen=True, slots=True)

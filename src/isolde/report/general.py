@@ -44,8 +44,9 @@ from isolde.findings import (
     WeakestLevel,
 )
 from isolde.formats.jsonl import transaction_line
+from isolde.history import History
 from isolde.report.document import anomaly_document
-from isolde.report.terminal import COLOURS, WIDTH, WORDS, label
+from isolde.report.terminal import COLOURS, WIDTH, WORDS, label, pictures
 from isolde.visible import Paint, safe_lines, visible
 
 
@@ -167,8 +168,10 @@ def _broken(broken: BrokenInvariant) -> dict[str, Any]:
         content["schedule"] = schedule_document(broken.schedule)
     if broken.state is not None:
         content["state"] = {str(key): value for key, value in broken.state}
-    if broken.tables:
-        content["rows"] = {one.table: _rows(one.rows) for one in broken.tables}
+    elif broken.tables:
+        content["state"] = {one.table: _rows(one.rows) for one in broken.tables}
+    if broken.anomaly is not None:
+        content["anomaly"] = broken.anomaly.name
     if broken.confirmed:
         content["confirmed"] = broken.confirmed
     return content
@@ -279,7 +282,7 @@ def _drawn_broken(broken: BrokenInvariant) -> list[str]:
         ", ".join(f"{name} {value}" for name, value in zip(broken.columns, row, strict=False)) for row in broken.rows
     ]
     if broken.history is not None:
-        lines += [f"  {label(transaction)}" for transaction in broken.history.transactions]
+        lines += ["", *_pictured(broken.anomaly, broken.history), ""]
     if broken.schedule is not None:
         lines += ["schedule:", *(f"  {line}" for line in _drawn_schedule(broken.schedule))]
     if broken.state is not None:
@@ -287,6 +290,14 @@ def _drawn_broken(broken: BrokenInvariant) -> list[str]:
     for one in broken.tables:
         lines.append(f"{one.table}: {_rows(one.rows)}")
     return lines
+
+
+def _pictured(anomaly: Anomaly | None, history: History) -> list[str]:
+    """The transactions, those of a cycle as ``check`` draws them."""
+    named = {transaction.id: transaction for transaction in history.transactions}
+    rows = [] if anomaly is None else pictures(anomaly, named, all_cases=False)
+    drawn = set() if anomaly is None else set(anomaly.transactions)
+    return rows + [f"    {label(one)}" for one in history.transactions if one.id not in drawn]
 
 
 def _drawn_schedule(schedule: Schedule) -> list[str]:

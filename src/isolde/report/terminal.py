@@ -30,7 +30,8 @@ from isolde.findings import (
     endings,
     leading,
 )
-from isolde.history import Transaction, TxnId, render_operation
+from isolde.history import Sql, Transaction, TxnId, render_operation
+from isolde.history.json_text import json_text
 from isolde.visible import Paint, safe_lines, visible
 
 WORDS = {Verdict.SATISFIED: "satisfied", Verdict.VIOLATED: "VIOLATED", Verdict.UNDECIDED: "undecided"}
@@ -94,7 +95,7 @@ def _finding(
         text = f"{prefix}{anomaly.name}{adya}: {anomaly.explanation}"
         lines += textwrap.wrap(visible(text), WIDTH, initial_indent="    ", subsequent_indent="      ")
         lines.append("")
-        rows = _pictures(anomaly, transactions, all_cases=all_cases)
+        rows = pictures(anomaly, transactions, all_cases=all_cases)
         lines += [f"    {row}".rstrip() for row in rows] + [""]
     return lines
 
@@ -168,14 +169,25 @@ def _circle(circle: Circle) -> list[str]:
 def label(transaction: Transaction) -> str:
     """A transaction on one line: its name, its session, and what it did."""
     name = f"T{transaction.id}" if isinstance(transaction.id, int) else transaction.id
-    ops = [render_operation(op) for op in transaction.ops]
+    ops = [_statement(op) if isinstance(op, Sql) else render_operation(op) for op in transaction.ops]
     if len(ops) > _OPS_MAX:
         ops = [*ops[:_OPS_MAX], f"… {len(transaction.ops) - _OPS_MAX} more"]
     status = "" if transaction.status.value == "committed" else f" ({transaction.status.value})"
     return f"{name}  session {transaction.session}{status}  {' '.join(ops)}"
 
 
-def _pictures(anomaly: Anomaly, transactions: Mapping[TxnId, Transaction], *, all_cases: bool) -> list[str]:
+def _statement(op: Sql) -> str:
+    """A statement and what it gave, as people write it: ``SELECT v FROM t → [[1]];``."""
+    content = op.content
+    text = " ".join(str(content.get("sql", "")).split())
+    if content.get("error"):
+        return f"{text} → {content['error']};"
+    given = json_text(content["rows"]) if content.get("rows") is not None else content.get("count")
+    return f"{text};" if given is None else f"{text} → {given};"
+
+
+def pictures(anomaly: Anomaly, transactions: Mapping[TxnId, Transaction], *, all_cases: bool) -> list[str]:
+    """The transactions of an anomaly, as a loop where they are a cycle."""
     if not anomaly.cases:
         return _picture(anomaly.transactions, anomaly.cycle, transactions)
     _, ending = leading(anomaly.cases)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Protocol
@@ -17,9 +17,8 @@ from typing import Any, Literal, NoReturn, Protocol
 from isolde.engines.explore.program import Call
 from isolde.engines.explore.values import identity
 from isolde.errors import IsoldeError, UsageError
-from isolde.tx.python import AbortedByProgram
+from isolde.tx.python.handle import AbortedByProgram
 from isolde.visible import visible
-from isolde.workloads.blame import place_of
 
 EVENTS_MAX = 100_000
 """Reads and writes of one transaction, so that an endless one ends."""
@@ -105,6 +104,9 @@ class Bodies(Protocol):
     def initial(self, key: Any) -> Any:
         """What a key holds before the first transaction."""
 
+    def state(self, written: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        """The state that invariants are asked about, if these are the last versions of what was written."""
+
 
 class Accesses:
     """The reads and writes of one run, in order."""
@@ -186,6 +188,13 @@ def _hashable(thing: Any, what: str) -> Any:
     return thing
 
 
+class KeyState(dict[Any, Any]):
+    """A state of keys; one that nobody has written and that has no initial value is ``None``."""
+
+    def __missing__(self, key: Any) -> None:
+        return None
+
+
 class KeyBodies:
     """Bodies over keys."""
 
@@ -194,6 +203,9 @@ class KeyBodies:
 
     def initial(self, key: Any) -> Any:
         return self._initial.get(key)
+
+    def state(self, written: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        return KeyState({**self._initial, **written})
 
     def run(self, call: Call, answers: Sequence[Any]) -> Trace:
         accesses = Accesses(answers)
@@ -223,6 +235,8 @@ def ended(call: Call, accesses: Accesses, body: Callable[[], Any]) -> tuple[Lite
     except (Exception, SystemExit) as error:
         if accesses.asked:
             return "commit", ""
+        from isolde.workloads.blame import place_of
+
         text = " ".join(str(error).split())
         raise UsageError(
             f"{call} raises {type(error).__name__}{f': {text}' if text else ''}{place_of(error)}"

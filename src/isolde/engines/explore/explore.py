@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isolde._core.exploration import ExplorationCounts, Sources
 from isolde.engines.explore.behaviours import Behaviours
@@ -15,10 +15,13 @@ from isolde.engines.explore.evidence import Executed, allowed, executed, state_a
 from isolde.engines.explore.invariants import FIRST, Invariants
 from isolde.engines.explore.program import Program
 from isolde.engines.explore.question import Question, explored_level
+from isolde.engines.explore.rounds import bodies_of, in_rounds
 from isolde.engines.explore.schedule import Interleaving, interleaving
 from isolde.engines.explore.search import INTERRUPTED, SHOWN_MAX, Found, Limits, Progress, Walk, Walked
-from isolde.engines.explore.tables import Model, TableBodies, bodies_of
 from isolde.errors import IsoldeError
+
+if TYPE_CHECKING:
+    from isolde.engines.explore.tables import Model, TableBodies
 
 _ROUND_CALLS = 20_000
 """Calls after which a round over tables ends if it has found new versions: what it goes on to find is incomplete anyway."""
@@ -121,7 +124,7 @@ class Explorer:
         a body that fails in it has not failed.
         """
         seconds = 0.0
-        while isinstance(bodies := self.bodies, TableBodies) and not bodies.settled:
+        while (bodies := in_rounds(self.program, self.bodies)) is not None and not bodies.settled:
             walk = Walk(self.program, self.behaviours, question, judge=None, collect=False, threads=limits.threads)
 
             def stop(bodies: TableBodies = bodies, walk: Walk = walk) -> str:

@@ -7,18 +7,20 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isolde.engines.explore.program import Origin, Program, populated
 from isolde.errors import UsageError
 from isolde.visible import visible
-from isolde.workloads.application import Application, Part, Scale
-from isolde.workloads.applications.files import names_in
-from isolde.workloads.blame import blamed
+
+if TYPE_CHECKING:
+    from isolde.workloads.application import Application, Part, Scale
 
 
 def programs_in(path: str) -> list[Program]:
     """Every ``Program`` that the file holds at its top level, in the order of the file; named as there."""
+    from isolde.workloads.applications.files import names_in
+
     found = {name: value for name, value in names_in(path).items() if isinstance(value, Program)}
     if not found:
         raise UsageError(
@@ -39,6 +41,8 @@ def program_of(
     >>> [str(call) for call in program.calls]
     ['transfer(1, 2, 30)']
     """
+    from isolde.workloads.blame import blamed
+
     random = Random(seed)
     with blamed(f"the rows of {application.name}"):
         rows = populated(application.populate(Random(seed), scale))
@@ -64,6 +68,8 @@ def _calls(text: str) -> list[ast.Call]:
 
 
 def _call(application: Application, node: ast.Call, scale: Scale, random: Random) -> tuple[Any, ...]:
+    from isolde.workloads.blame import blamed
+
     assert isinstance(node.func, ast.Name)
     name = node.func.id
     part: Part | None = next((part for part in application.parts if part.name == name), None)

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isolde._core.exploration import Sources
 from isolde.engines.explore.bodies import Bodies
 from isolde.engines.explore.evidence import Executed
 from isolde.engines.explore.program import Check, Program
-from isolde.engines.explore.shown import transactions_of
-from isolde.engines.explore.tables import TableBodies
+from isolde.engines.explore.rounds import in_rounds
 from isolde.errors import IsoldeError, UsageError
-from isolde.semantics.concrete import Store
-from isolde.tx.python.handle import Row
 from isolde.tx.queries import Select
-from isolde.workloads.blame import in_one_line, place_of
+
+if TYPE_CHECKING:
+    from isolde.engines.explore.tables import TableBodies
+    from isolde.semantics.concrete import Store
 
 FIRST = 1 << 20
 """Numbers of invariants begin here; those of checks inside transactions at 0."""
-
-
-class KeyState(dict[Any, Any]):
-    """A state of keys; one that nobody has written and that has no initial value is ``None``."""
-
-    def __missing__(self, key: Any) -> None:
-        return None
 
 
 class Invariants:
@@ -46,7 +39,7 @@ class Invariants:
         store: Store | None = None
         for number, (name, check) in enumerate(self._checks.items()):
             if isinstance(check, Select):
-                store = store or self._loaded(state)
+                store = store or self._tables().loaded(state)
                 with store.transaction() as transaction:
                     held = not transaction.run(check).rows
             else:
@@ -57,11 +50,12 @@ class Invariants:
 
     def state(self, written: Mapping[Any, Any]) -> Mapping[Any, Any]:
         """The state that functions are given: keys with their values, or tables with their rows."""
-        bodies = self._bodies
-        if isinstance(bodies, TableBodies):
-            names = {info.table.name: tuple(info.columns) for info in bodies.catalog.tables}
-            return {table: [Row(names[table], row) for row in rows] for table, rows in bodies.state(written).items()}
-        return KeyState({**self._program.initial, **written})
+        return self._bodies.state(written)
+
+    def _tables(self) -> TableBodies:
+        tables = in_rounds(self._program, self._bodies)
+        assert tables is not None, "a query asks about tables"
+        return tables
 
     def _asked(self, name: str, check: Check, state: Mapping[Any, Any]) -> bool:
         try:
@@ -71,20 +65,7 @@ class Invariants:
         except AssertionError:
             return False
         except (Exception, SystemExit) as error:
-            raise UsageError(f"{name} failed{place_of(error)}: {in_one_line(error)}") from None
-
-    def _loaded(self, state: Mapping[Any, Any]) -> Store:
-        bodies = self._bodies
-        assert isinstance(bodies, TableBodies)
-        store = bodies.store.copy()
-        for info in bodies.catalog.tables:
-            table = store.writable(info.position)
-            for number, _ in list(table.all()):
-                table.put(number, None)
-            # Weak levels leave states that break keys: they are loaded as they are.
-            for row in state[info.table.name]:
-                table.put(None, tuple(row))
-        return store
+            raise _failed(name, error) from None
 
     # Predicates over histories
 
@@ -92,6 +73,8 @@ class Invariants:
         """Asks the program's predicate over histories; the shortest history that breaks it is kept."""
         predicate = self._program.history
         assert predicate is not None
+        from isolde.engines.explore.shown import transactions_of
+
         history = laid_open()
         try:
             held = bool(predicate(transactions_of(history)))
@@ -100,7 +83,7 @@ class Invariants:
         except AssertionError:
             held = False
         except (Exception, SystemExit) as error:
-            raise UsageError(f"the predicate over histories failed{place_of(error)}: {in_one_line(error)}") from None
+            raise _failed("the predicate over histories", error) from None
         if not held:
             events = sum(len(entry.trace.events) for entry in history)
             if self._broken is None or (events, sorted(sources)) < (self._broken[0], sorted(self._broken[1])):
@@ -109,3 +92,9 @@ class Invariants:
     def broken_histories(self) -> Iterator[tuple[str, Sources]]:
         if self._broken is not None:
             yield "history", self._broken[1]
+
+
+def _failed(what: str, error: BaseException) -> UsageError:
+    from isolde.workloads.blame import in_one_line, place_of
+
+    return UsageError(f"{what} failed{place_of(error)}: {in_one_line(error)}")

@@ -6,17 +6,17 @@ import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isolde.errors import UsageError
 from isolde.tx.dialects import Dialect
 from isolde.tx.python import Transaction
 from isolde.tx.queries import Select
 from isolde.tx.schema import Schema
-from isolde.tx.sql import schema as read_schema
-from isolde.tx.sql import statement as read_statement
 from isolde.visible import visible
-from isolde.workloads.application import Application
+
+if TYPE_CHECKING:
+    from isolde.workloads.application import Application
 
 Check = Callable[[Mapping[Any, Any]], object]
 """A function of a state that gives something true if the state is good."""
@@ -132,6 +132,8 @@ class Program:
             return self.application.schema
         if isinstance(self.tables, Schema):
             return self.tables
+        from isolde.tx.sql import schema as read_schema
+
         texts = [self.tables] if isinstance(self.tables, str) else list(self.tables)
         return read_schema(";\n".join(text.strip().rstrip(";") for text in texts), self.dialect, "tables")
 
@@ -149,6 +151,8 @@ class Program:
     def _query(self, name: str, text: str) -> Select:
         if not self.over_tables:
             raise UsageError(f"{name} is a text, and the program has no tables; give a function of the final state")
+        from isolde.tx.sql import statement as read_statement
+
         query = read_statement(text, self.dialect, name)
         if not isinstance(query, Select):
             raise UsageError(f"{name} is '{text}'; it has to be a query that finds what violates it")

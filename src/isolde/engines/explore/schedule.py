@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from isolde._core.exploration import INITIAL
 from isolde.engines.explore.evidence import Executed
-from isolde.engines.explore.tables import Ran
+
+if TYPE_CHECKING:
+    from isolde.engines.explore.tables import Ran
 
 
 @dataclass(frozen=True, slots=True)

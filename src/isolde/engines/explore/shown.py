@@ -6,17 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isolde.engines.explore.bodies import shown_key
 from isolde.engines.explore.evidence import Executed
-from isolde.engines.explore.tables import Ran
 from isolde.history import History, Read, Sql, Status, Transaction, Write
 from isolde.history.model import token
-from isolde.tx.expressions import Literal, Parameter
-from isolde.tx.render import render
-from isolde.tx.rewrite import rewritten
-from isolde.tx.sql import statement
+
+if TYPE_CHECKING:
+    from isolde.engines.explore.tables import Ran
 
 
 def transactions_of(history: Sequence[Executed]) -> tuple[Transaction, ...]:
@@ -114,6 +112,10 @@ def text_of(ran: Ran) -> str:
     """The statement with its parameters as literals, so that it can be typed."""
     if not ran.parameters:
         return " ".join(ran.sql.split())
+    from isolde.tx.expressions import Literal, Parameter
+    from isolde.tx.render import render
+    from isolde.tx.rewrite import rewritten
+    from isolde.tx.sql import statement
 
     def given(node: Any) -> Any:
         if isinstance(node, Parameter) and node.name in ran.parameters:

@@ -14,8 +14,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal, cast
 
-from isolde.engines.explore.bodies import Accesses, Bodies, KeyBodies, Trace, ended
-from isolde.engines.explore.program import Call, Program, first_rows
+from isolde.engines.explore.bodies import Accesses, Trace, ended
+from isolde.engines.explore.program import Call
 from isolde.errors import ExecutionError, UsageError
 from isolde.semantics.concrete import Store
 from isolde.semantics.core.catalog import Catalog, TableInfo
@@ -32,6 +32,7 @@ from isolde.semantics.tables.memory import MemoryTable
 from isolde.semantics.tables.view import IdCounter, Numbered, Row, TableView, Undo, take_back
 from isolde.tx.dialects import Dialect
 from isolde.tx.python.handle import Answer, Handle
+from isolde.tx.python.handle import Row as NamedRow
 from isolde.tx.schema import Schema
 from isolde.tx.sql import statement as read_statement
 from isolde.tx.statements import Statement
@@ -194,8 +195,24 @@ class TableBodies:
             found = self._cores[key] = elaborated(self.catalog, _read(sql, dialect), variables)
         return found, values
 
-    def state(self, written: Mapping[Any, Any]) -> dict[str, list[Row]]:
+    def state(self, written: Mapping[Any, Any]) -> dict[str, list[NamedRow]]:
         """The rows of all tables, if these are the last versions of the rows that were written."""
+        names = {info.table.name: tuple(info.columns) for info in self.catalog.tables}
+        return {table: [NamedRow(names[table], row) for row in rows] for table, rows in self._rows(written).items()}
+
+    def loaded(self, state: Mapping[str, Iterable[Iterable[Any]]]) -> Store:
+        """A store in this state."""
+        store = self.store.copy()
+        for info in self.catalog.tables:
+            table = store.writable(info.position)
+            for number, _ in list(table.all()):
+                table.put(number, None)
+            # Weak levels leave states that break keys: they are loaded as they are.
+            for row in state[info.table.name]:
+                table.put(None, tuple(row))
+        return store
+
+    def _rows(self, written: Mapping[Any, Any]) -> dict[str, list[Row]]:
         tables: dict[str, list[Row]] = {table.info.table.name: [] for table in self.tables}
         for key, (_, row) in self._initial.items():
             row = written.get(key, row)
@@ -206,13 +223,6 @@ class TableBodies:
             if written[key] is not None:
                 tables[key.table].append(written[key])
         return tables
-
-
-def bodies_of(program: Program, model: Model) -> Bodies:
-    """What runs the bodies of a program; ``model`` is for one over tables."""
-    if program.over_tables:
-        return TableBodies(program.schema, program.dialect, first_rows(program), model)
-    return KeyBodies(program.initial)
 
 
 @lru_cache(maxsize=4096)
