@@ -5,7 +5,7 @@ from __future__ import annotations
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete.code import Unit, Writer, tuple_text
 from isolde.semantics.concrete.expressions import Body
-from isolde.semantics.concrete.queries import Loops, query_function
+from isolde.semantics.concrete.queries import Loops, query_function, untested
 from isolde.semantics.core.catalog import Catalog, TableInfo
 from isolde.semantics.core.plan import Visit
 from isolde.semantics.core.plan import plan as way_of
@@ -74,7 +74,7 @@ class _Change:
         assert isinstance(visit, Visit)
         self.writer.line("hits = []")
         self.writer.open(f"for number, r{change.scan.id} in {loops.candidates(visit)}:")
-        loops.test(visit.conditions)
+        loops.test(untested(visit))
         if change.rereading or (isinstance(change, Update) and change.sets_reread):
             self.writer.line("near += 1")
         loops.test(change.rereading)

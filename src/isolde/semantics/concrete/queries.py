@@ -41,7 +41,7 @@ class Loops:
                 self.writer.open(f"for r{derived.id} in d{derived.id}:")
             case Outer():
                 self._outer(step)
-        self.test(step.conditions)
+        self.test(untested(step) if isinstance(step, Visit) else step.conditions)
 
     def _outer(self, step: Outer) -> None:
         """The right side's rows that match, as a list; one row of nulls if there is none."""
@@ -69,6 +69,12 @@ class Loops:
         if way.unique is not None:
             return f"{table}.by_key({way.unique}, {key})"
         return f"{table}.by_equal({way.columns!r}, {key})" if way.columns else f"{table}.all()"
+
+
+def untested(visit: Visit) -> tuple[Expression, ...]:
+    """The conditions that a row must be tested by: those that it was found by hold already."""
+    settled = visit.access.settled if visit.access is not None else ()
+    return tuple(condition for condition in visit.conditions if not any(condition is found for found in settled))
 
 
 class _Query:

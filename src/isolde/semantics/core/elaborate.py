@@ -186,6 +186,8 @@ class _QueryElaborator:
 
     def _without_aliases(self, select: Select, items: list[tuple[str, tx.Expression]]) -> Select:
         """ORDER BY and GROUP BY may name a column of the result, or give its number."""
+        if not select.order_by and not select.group_by:
+            return select
         for expression in (*(order.expression for order in select.order_by), *select.group_by):
             self.rules.check_arranging(expression)
         order_by = tuple(

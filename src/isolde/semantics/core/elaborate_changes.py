@@ -69,8 +69,8 @@ class ChangeElaborator:
         if len(set(places)) < len(places) and not one_by_one:
             raise ExecutionError("name", "a column is assigned twice")
         # MariaDB runs an UPDATE that also reads the table as one of several tables, which computes all values first.
-        rereads = _reads(update, update.table)
-        sets = self._sets(named, info, update.assignments, one_by_one and not rereads)
+        one_by_one = one_by_one and len(places) > 1 and not _reads(update, update.table)
+        sets = self._sets(named, info, update.assignments, one_by_one)
         if self.dialect is Dialect.MYSQL and update.returning:
             raise outside("UPDATE … RETURNING in MySQL", "read the row after the update")
         returning = self._returning(update.returning, scan, update.alias or update.table, deleted=False)
