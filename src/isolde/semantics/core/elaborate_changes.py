@@ -5,6 +5,7 @@ from __future__ import annotations
 from isolde.errors import ExecutionError
 from isolde.semantics.core import relations as core
 from isolde.semantics.core.catalog import TableInfo
+from isolde.semantics.core.dialects import IdSource
 from isolde.semantics.core.elaborate import Elaborator, expanded
 from isolde.semantics.core.elaborate_expressions import ExpressionElaborator
 from isolde.semantics.core.nodes import (
@@ -126,7 +127,7 @@ class ChangeElaborator:
     def _default(self, info: TableInfo, column: TableColumn, late: bool = False) -> Expression:
         """``late``: a column without a default is an error when the row is made, not when the statement is read."""
         place = info.column(column.name)
-        if column.generated and self.rules.draws_ids_as_defaults:
+        if column.generated and self.rules.ids is IdSource.SEQUENCE:
             return NextId(info.position, info.types[place])
         if place == info.rowid:
             # SQLite makes up the number of a row, whatever default its column has.

@@ -50,7 +50,7 @@ class Interpreter(Evaluator):
         self, catalog: Catalog, tables: Sequence[TableView], clock: Callable[[], datetime], counts_found: bool = False
     ) -> None:
         self.catalog, self.tables, self.clock, self.counts_found = catalog, tables, clock, counts_found
-        self.dialect, self.rules = catalog.dialect, catalog.rules
+        self.rules = catalog.rules
         self._remembered: dict[int, list[Row]] = {}
 
     def writable(self, position: int) -> TableView:
@@ -279,7 +279,8 @@ class Interpreter(Evaluator):
         size = len(change.rows)
         rows: Iterable[Row] = (self._all(row, env) for row in change.rows)
         if change.query is not None:
-            found = self.rows(change.query, env)
+            query = change.query
+            found = constraints.half_way(self, change.table.position, lambda: self.rows(query, env))
             size, rows = len(found), (self._from_query(change, row, env) for row in found)
         elif change.batch is not None:
             given = env.variables[change.batch.slot]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -75,6 +76,17 @@ NEGATED_DECIMAL = primitives.primitive(
 NEGATED_FLOAT = primitives.primitive("- float (sign)", lambda value: -value, "(-{0})")
 
 
+class IdSource(StrEnum):
+    """Where the values of a generated column come from."""
+
+    SEQUENCE = "sequence"
+    """The column's default is the next value of a sequence (PostgreSQL)."""
+    RESERVED = "reserved"
+    """A counter of the table, which a statement reserves its ids from and which follows ids that are given (MySQL)."""
+    LARGEST = "largest"
+    """One more than the largest number of a row (SQLite)."""
+
+
 @dataclass(frozen=True, slots=True)
 class AggregateForm:
     """How an aggregate is computed: ``function`` of the operand's values that are not null, and the type that it gives."""
@@ -118,8 +130,15 @@ class Rules(ABC):
     """Whether a change applies to each row as soon as it is found, so that queries in it see rows changed before (SQLite)."""
     shows_rows_before: ClassVar[bool] = False
     """Whether a query among the values of an INSERT sees the rows before it (MySQL; refused where it would show)."""
-    draws_ids_as_defaults: ClassVar[bool] = False
-    """Whether the default of a generated column is the next value of a sequence (PostgreSQL)."""
+    ids: ClassVar[IdSource]
+    checks_references_by_row: ClassVar[bool] = False
+    """Whether foreign keys are checked after each row, and not at the end of a statement (MySQL)."""
+    counts_replaced: ClassVar[bool] = False
+    """Whether a row that REPLACE or ON DUPLICATE KEY UPDATE puts in place of another counts twice (MySQL)."""
+    updates_row_once: ClassVar[bool] = False
+    """Whether it is an error that ON CONFLICT changes a row which the same INSERT has put there (PostgreSQL)."""
+    ignore_bends_values: ClassVar[bool] = False
+    """Whether IGNORE makes other values of those that do not fit, and leaves out rows without a parent (MySQL)."""
     needs_defaults: ClassVar[bool] = False
     """Whether a NOT NULL column without a value and without a default is an error before the row is looked at."""
     exists_type: ClassVar[ValueType] = BOOLEAN

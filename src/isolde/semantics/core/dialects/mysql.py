@@ -23,6 +23,7 @@ from isolde.semantics.core.dialects.base import (
     NEGATED_DECIMAL,
     NEGATED_FLOAT,
     AggregateForm,
+    IdSource,
     Rules,
     typed,
 )
@@ -251,6 +252,10 @@ class MySQL(Rules):
     counts_changed = True
     needs_defaults = True
     shows_rows_before = True
+    ids = IdSource.RESERVED
+    checks_references_by_row = True
+    counts_replaced = True
+    ignore_bends_values = True
     # MariaDB's text of an EXISTS is a binary one, which compares by its bytes.
     exists_type = ValueType(Sort.BOOLEAN, unconvertible="EXISTS taken as a text in MySQL")
     integer_type = BIGINT

@@ -16,6 +16,7 @@ from isolde.semantics.core.dialects.base import (
     NEGATED_DECIMAL,
     NEGATED_FLOAT,
     AggregateForm,
+    IdSource,
     Rules,
     typed,
     untyped,
@@ -176,7 +177,8 @@ class PostgreSQL(Rules):
     inner_table_hides_outer = True
     member_lazy = True
     assigns_through_text = True
-    draws_ids_as_defaults = True
+    ids = IdSource.SEQUENCE
+    updates_row_once = True
     integer_type = BIGINT
 
     # Types

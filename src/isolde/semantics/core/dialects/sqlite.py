@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from isolde.errors import ExecutionError
-from isolde.semantics.core.dialects.base import COMPARISONS, AggregateForm, Rules, typed
+from isolde.semantics.core.dialects.base import COMPARISONS, AggregateForm, IdSource, Rules, typed
 from isolde.semantics.core.nodes import Apply, Bound, Choose, Clock, Coalesce, Column, Constant, Expression, is_stored
 from isolde.semantics.core.primitives import SAME, TRUTH_TO_NUMBER, primitive
 from isolde.semantics.core.types import ANY, BOOLEAN, Affinity, Sort, ValueType, outside
@@ -107,6 +107,7 @@ class SQLite(Rules):
     hides_errors = False
     changes_rows_as_found = True
     keys_are_not_null = False
+    ids = IdSource.LARGEST
 
     def column(self, type_: Type) -> ValueType:
         return ValueType(Sort.ANY, affinity=AFFINITIES[type_.kind])
