@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from isolde.errors import ExecutionError
@@ -113,6 +114,9 @@ class Interpreter(Evaluator):
             if isinstance(leaf, Derived):
                 env.bound[-leaf.id] = self.rows(leaf.query, env)
         matches = self._matches(plan(query.source, query.where), env)
+        if exists and not (query.grouping or query.distinct or query.limit or query.offset):
+            # The first row answers: no other is looked at.
+            return [() for _ in islice(matches, 1)]
         found = self._groups(query, query.grouping, matches, env) if query.grouping is not None else matches
         seen: dict[Any, Any] = {}
         out: list[tuple[Row, Row]] = []
