@@ -390,7 +390,7 @@ class Transaction:
             answer = code.function(store, *values)
         except BaseException:
             take_back(store.undo, mark)
-            self.failed = store.dialect is Dialect.POSTGRESQL
+            self.failed = store.rules.errors_end_transactions
             raise
         if code.is_query:
             return Result(code.columns, answer, len(answer))

@@ -141,6 +141,49 @@ class Rules(ABC):
     """Whether IGNORE makes other values of those that do not fit, and leaves out rows without a parent (MySQL)."""
     needs_defaults: ClassVar[bool] = False
     """Whether a NOT NULL column without a value and without a default is an error before the row is looked at."""
+    # Forms that a dialect has or has not
+    orders_nulls: ClassVar[bool] = True
+    """Whether ORDER BY has NULLS FIRST and NULLS LAST."""
+    in_takes_limit: ClassVar[bool] = True
+    """Whether the query of IN may have a LIMIT."""
+    returns_updated: ClassVar[bool] = True
+    """Whether an UPDATE has RETURNING."""
+    has_insert_modes: ClassVar[bool] = True
+    """Whether an INSERT has IGNORE and REPLACE."""
+    has_on_duplicate_key: ClassVar[bool] = False
+    """Whether ON DUPLICATE KEY UPDATE stands for ON CONFLICT: no key and no WHERE is written (MySQL)."""
+    conflict_update_needs_key: ClassVar[bool] = False
+    """Whether ON CONFLICT DO UPDATE must name the columns of a key (PostgreSQL)."""
+    fills_last_columns: ClassVar[bool] = False
+    """Whether an INSERT that names no columns may give fewer values than there are (PostgreSQL)."""
+
+    # What dialects mean by the same form
+    results_are_determined: ClassVar[bool] = False
+    """Whether a result that GROUP BY or DISTINCT leaves open is an error (PostgreSQL); others take some row's (refused)."""
+    folds_texts: ClassVar[bool] = False
+    """Whether texts that differ may be equal, as 'a' and 'A' in MySQL."""
+    rounds_distinct_floats: ClassVar[bool] = False
+    """Whether computed floats are rounded before DISTINCT compares them (MySQL; refused)."""
+    scalar_takes_first: ClassVar[bool] = False
+    """Whether the first of several rows is the value of a scalar query; else they are an error."""
+    row_is_null_by_columns: ClassVar[bool] = False
+    """Whether IS NULL of a row asks for all of its columns (PostgreSQL)."""
+    replace_puts_defaults: ClassVar[bool] = False
+    """Whether REPLACE puts the default in place of a null that a column does not take (SQLite)."""
+    negative_limit_is_none: ClassVar[bool] = False
+    """Whether a negative LIMIT lets all rows through; else it is an error."""
+
+    # Transactions and procedures
+    errors_end_transactions: ClassVar[bool] = False
+    """Whether a transaction in which a statement failed can only be rolled back (PostgreSQL)."""
+    shares_cursors: ClassVar[bool] = False
+    """Whether a cursor's name is known in the whole transaction, and not in its procedure alone (PostgreSQL)."""
+    conditions_are_boolean: ClassVar[bool] = False
+    """Whether the condition of IF and WHILE must be a boolean (PostgreSQL)."""
+    missing_row_clears: ClassVar[bool] = False
+    """Whether a FETCH without a row sets its variables to null (PostgreSQL)."""
+    pads_variables: ClassVar[bool] = False
+    """Whether a row may have more or fewer columns than variables take (PostgreSQL; refused); else that is an error."""
     exists_type: ClassVar[ValueType] = BOOLEAN
     integer_type: ClassVar[ValueType]
     """The type of counts and of loop variables."""

@@ -256,6 +256,12 @@ class MySQL(Rules):
     checks_references_by_row = True
     counts_replaced = True
     ignore_bends_values = True
+    orders_nulls = False
+    in_takes_limit = False
+    returns_updated = False
+    has_on_duplicate_key = True
+    folds_texts = True
+    rounds_distinct_floats = True
     # MariaDB's text of an EXISTS is a binary one, which compares by its bytes.
     exists_type = ValueType(Sort.BOOLEAN, unconvertible="EXISTS taken as a text in MySQL")
     integer_type = BIGINT

@@ -179,6 +179,16 @@ class PostgreSQL(Rules):
     assigns_through_text = True
     ids = IdSource.SEQUENCE
     updates_row_once = True
+    has_insert_modes = False
+    conflict_update_needs_key = True
+    fills_last_columns = True
+    results_are_determined = True
+    row_is_null_by_columns = True
+    errors_end_transactions = True
+    shares_cursors = True
+    conditions_are_boolean = True
+    missing_row_clears = True
+    pads_variables = True
     integer_type = BIGINT
 
     # Types

@@ -108,6 +108,9 @@ class SQLite(Rules):
     changes_rows_as_found = True
     keys_are_not_null = False
     ids = IdSource.LARGEST
+    scalar_takes_first = True
+    replace_puts_defaults = True
+    negative_limit_is_none = True
 
     def column(self, type_: Type) -> ValueType:
         return ValueType(Sort.ANY, affinity=AFFINITIES[type_.kind])
