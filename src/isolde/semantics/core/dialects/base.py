@@ -30,7 +30,7 @@ from isolde.semantics.core.nodes import (
 )
 from isolde.semantics.core.primitives import Primitive
 from isolde.semantics.core.types import ANY, BOOLEAN, NULL, UNTYPED, Sort, ValueType
-from isolde.semantics.core.values import numbers
+from isolde.semantics.core.values import numbers, texts
 from isolde.tx import expressions as tx
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Aggregation, Binary, Function, Unary
@@ -49,7 +49,7 @@ COMPARISONS: dict[Binary, Primitive] = {
 }
 
 
-# Exact and inexact arithmetic that PostgreSQL and MySQL share
+# Arithmetic and functions that PostgreSQL and MySQL share
 DECIMAL_ARITHMETIC = {
     Binary.ADD: primitives.primitive("+ decimal", numbers.decimal_sum, smt="+"),
     Binary.SUBTRACT: primitives.primitive("- decimal", numbers.decimal_difference, smt="-"),
@@ -85,6 +85,14 @@ class IdSource(StrEnum):
     """A counter of the table, which a statement reserves its ids from and which follows ids that are given (MySQL)."""
     LARGEST = "largest"
     """One more than the largest number of a row (SQLite)."""
+
+
+TEXT_FUNCTIONS = {
+    Function.LOWER: primitives.primitive("lower", texts.lower),
+    Function.UPPER: primitives.primitive("upper", texts.upper),
+    Function.TRIM: primitives.primitive("trim", texts.trim),
+    Function.CHARACTER_LENGTH: primitives.primitive("char_length", len),
+}
 
 
 @dataclass(frozen=True, slots=True)

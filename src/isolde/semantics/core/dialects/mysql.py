@@ -22,6 +22,7 @@ from isolde.semantics.core.dialects.base import (
     FLOAT_ARITHMETIC,
     NEGATED_DECIMAL,
     NEGATED_FLOAT,
+    TEXT_FUNCTIONS,
     AggregateForm,
     IdSource,
     Rules,
@@ -58,7 +59,7 @@ from isolde.semantics.core.types import (
     type_error,
 )
 from isolde.semantics.core.values import mysql as my
-from isolde.semantics.core.values import numbers
+from isolde.semantics.core.values import numbers, texts
 from isolde.tx import expressions as tx
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Aggregation, Binary, Function, Unary
@@ -141,18 +142,16 @@ _FLOAT_QUOTIENT = _dividing("/ float", my.float_quotient)
 _DECIMAL_QUOTIENT = _dividing("/ decimal", my.decimal_quotient)
 _INTEGER_PART = _dividing("div", my.integer_part)
 _REMAINDER = _dividing("%", my.remainder)
-_TEXT_TO_NUMBER = {
-    False: primitive("mysql text to number", my.text_number),
-    True: primitive("mysql text to number, changing", my.strict_text_number),
-}
-_TEXT_TO_INTEGER = {
-    False: primitive("mysql text to integer", my.text_integer),
-    True: primitive("mysql text to integer, changing", my.strict_text_integer),
-}
-_TEXT_TO_NEAREST = {
-    False: primitive("mysql text to nearest integer", my.text_nearest),
-    True: primitive("mysql text to nearest integer, changing", my.strict_text_nearest),
-}
+
+
+def _reading(name: str, lenient: Callable[[str], Any], strict: Callable[[str], Any]) -> dict[bool, Primitive]:
+    """By ``changing``: what does not belong to a number is left out in a query, refused in a statement that changes tables."""
+    return {False: primitive(f"mysql {name}", lenient), True: primitive(f"mysql {name}, changing", strict)}
+
+
+_TEXT_TO_NUMBER = _reading("text to number", my.text_number, my.strict_text_number)
+_TEXT_TO_INTEGER = _reading("text to integer", my.text_integer, my.strict_text_integer)
+_TEXT_TO_NEAREST = _reading("text to nearest integer", my.text_nearest, my.strict_text_nearest)
 _TO_FLOAT = primitive("mysql number to float", float)
 _TO_DECIMAL = primitive("mysql integer to decimal", Decimal)
 _DECIMAL_TO_INTEGER = primitive("mysql decimal to integer", numbers.nearest_integer)
@@ -196,19 +195,13 @@ _CAST_DECIMAL = primitive(
 _CLAMPED_DECIMAL = primitive("mysql cast to decimal", my.clamped_decimal)
 _STORED_FLOAT = primitive("mysql stored float", my.stored_float, errors="conversion out-of-range")
 _SINGLE = primitive("mysql float of 32 bits", numbers.single)
-_STORED_TEXT = primitive("mysql stored varchar(n)", my.stored_text, errors="out-of-range")
+_STORED_TEXT = primitive("mysql stored varchar(n)", texts.fitted_text, errors="out-of-range")
 _STORED_FIXED = primitive("mysql stored char(n)", my.stored_fixed, errors="out-of-range")
 _STORED_TIMESTAMP = primitive("mysql stored datetime", my.stored_timestamp, errors="conversion")
 _STORED_MOMENT = primitive("mysql stored timestamp", my.stored_moment, errors="conversion")
 _CUT = primitive("mysql cast to char(n)", lambda text, length: text[:length], "{0}[:{1}]")
 _UNCUT = primitive("mysql cast to char(n), changing", my.uncut, errors="conversion", partial=True)
 _CONCAT = primitive("mysql concat", lambda *texts: "".join(texts))
-_TEXT_FUNCTIONS = {
-    Function.LOWER: primitive("mysql lower", my.lower),
-    Function.UPPER: primitive("mysql upper", my.upper),
-    Function.TRIM: primitive("mysql trim", my.trim),
-}
-_LENGTH = primitive("mysql char_length", len)
 _SUBSTRING = primitive("mysql substring", my.substring)
 _EXTREMES = {
     Function.GREATEST: (
@@ -676,10 +669,10 @@ class MySQL(Rules):
                 # What comes after a null is not computed.
                 nulls = [place for place, text in enumerate(texts) if is_null(text)]
                 return self.apply(_CONCAT, texts[: nulls[0] + 1] if nulls else texts, TEXT)
-            case Function.LOWER | Function.UPPER | Function.TRIM:
-                return self.apply(_TEXT_FUNCTIONS[function], (self.to_text(arguments[0]),), TEXT)
-            case Function.CHARACTER_LENGTH:
-                return self.apply(_LENGTH, (self.to_text(arguments[0]),), integer_of(False, digits.LENGTH_DIGITS))
+            case Function.LOWER | Function.UPPER | Function.TRIM | Function.CHARACTER_LENGTH:
+                length = function is Function.CHARACTER_LENGTH
+                result = integer_of(False, digits.LENGTH_DIGITS) if length else TEXT
+                return self.apply(TEXT_FUNCTIONS[function], (self.to_text(arguments[0]),), result)
             case Function.SUBSTRING:
                 bounds = [self.integer(bound) for bound in arguments[1:]]
                 return self.apply(_SUBSTRING, [self.to_text(arguments[0]), *bounds], TEXT)
@@ -767,7 +760,7 @@ class MySQL(Rules):
             return AggregateForm(my.sum_floats if adding else my.average_floats, float_, operand)
         scale = operand.type.scale
         if adding:
-            return AggregateForm(my.sum_exact, decimal_of(scale, digits.summed(operand.type)), operand)
+            return AggregateForm(numbers.decimal_total, decimal_of(scale, digits.summed(operand.type)), operand)
         average = _AVERAGES[scale if is_stored(operand) else 0]
         return AggregateForm(average, decimal_of(scale + INCREMENT, operand.type.digits), operand)
 
