@@ -107,9 +107,39 @@ def add(table: TableView, row: Row) -> int:
 
 
 def updated(store: Tables, plan: UpdatePlan, hits: list[Hit]) -> int:
-    if plan.moves_ids:
-        return half_way(store, plan.position, lambda: _updated(store, plan, hits))
-    return _updated(store, plan, hits)
+    table, checks = store.writable(plan.position), plan.checks
+    if plan.draws and len(hits) > 1:
+        # Refused, not failed: no ids are used up.
+        table.ids.next -= len(hits)
+        raise outside(
+            "an UPDATE that gives generated ids to several rows", "one statement a row: the order of rows decides"
+        )
+    try:
+        if checks.row is not None:
+            for _, _, row in hits:
+                checks.row(row)
+        if plan.rekeys:
+            _check_new_keys(table, hits)
+        for number, _, row in hits:
+            table.put(number, row, not plan.rekeys)
+        if plan.rekeys:
+            _rekeyed(store, table, hits)
+        if checks.outgoing or checks.incoming:
+            _references(store, checks, [hit[2] for hit in hits], [hit[1] for hit in hits])
+    except ExecutionError:
+        table.ids.uncertain = table.ids.uncertain or plan.moves_ids
+        raise
+    if store.rules.counts_changed and not store.counts_found:
+        return sum(old != new for _, old, new in hits)
+    return len(hits)
+
+
+def _rekeyed(store: Tables, table: TableView, hits: list[Hit]) -> None:
+    if len(hits) > 1:
+        _order_matters(table, hits)
+    place = table.info.generated
+    if store.rules.ids is IdSource.RESERVED and place is not None:
+        table.ids.next = max(table.ids.next, *(row[place] + 1 for _, _, row in hits), 0)
 
 
 def half_way(store: Tables, position: int, statement: Callable[[], Answer]) -> Answer:
@@ -119,34 +149,6 @@ def half_way(store: Tables, position: int, statement: Callable[[], Answer]) -> A
     except ExecutionError:
         store.writable(position).ids.uncertain = True
         raise
-
-
-def _updated(store: Tables, plan: UpdatePlan, hits: list[Hit]) -> int:
-    table, checks = store.writable(plan.position), plan.checks
-    if plan.draws and len(hits) > 1:
-        # Refused, not failed: no ids are used up.
-        table.ids.next -= len(hits)
-        raise outside(
-            "an UPDATE that gives generated ids to several rows", "one statement a row: the order of rows decides"
-        )
-    if checks.row is not None:
-        for _, _, row in hits:
-            checks.row(row)
-    if plan.rekeys:
-        _check_new_keys(table, hits)
-    for number, _, row in hits:
-        table.put(number, row, not plan.rekeys)
-    if plan.rekeys:
-        if len(hits) > 1:
-            _order_matters(table, hits)
-        if store.rules.ids is IdSource.RESERVED and table.info.generated is not None:
-            place = table.info.generated
-            table.ids.next = max(table.ids.next, *(row[place] + 1 for _, _, row in hits), 0)
-    if checks.outgoing or checks.incoming:
-        _references(store, checks, [hit[2] for hit in hits], [hit[1] for hit in hits])
-    if store.rules.counts_changed and not store.counts_found:
-        return sum(old != new for _, old, new in hits)
-    return len(hits)
 
 
 def refuse_seen_changes(hits: int, near: int) -> None:
