@@ -72,13 +72,13 @@ class _Change:
         self.writer.open(f"for number, r{change.scan.id} in {loops.candidates(visit)}:")
         loops.test(untested(visit))
         if change.rereading or (isinstance(change, Update) and change.sets_reread):
-            self.writer.line("near += 1")
+            self.writer.line("candidates += 1")
         loops.test(change.rereading)
 
     def _refuse_seen_changes(self, rereading: bool) -> None:
         if rereading:
-            self.writer.lines.insert(0, "    near = 0")
-            self.writer.line(f"{self.unit.ref(constraints.refuse_seen_changes)}(len(hits), near)")
+            self.writer.lines.insert(0, "    candidates = 0")
+            self.writer.line(f"{self.unit.ref(constraints.refuse_seen_changes)}(len(hits), candidates)")
 
     def _assigned(self, body: Body, writer: Writer, info: TableInfo, row: str, sets: tuple[Set, ...]) -> str:
         """Python text of the new row."""

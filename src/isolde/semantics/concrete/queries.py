@@ -96,7 +96,7 @@ class _Query:
             writer.line("seen = {}")
         if query.grouping is not None:
             writer.line("groups = {}")
-            if query.grouping.loose or query.grouping.spellings:
+            if query.grouping.equals_differ or query.grouping.spellings:
                 writer.line("seen_keys, spellings = {}, {}")
         start = writer.indent
         for leaf in scans(query.source):
@@ -121,7 +121,7 @@ class _Query:
         leaves = [f"r{leaf.id}" for leaf in scans(self.query.source)]
         row = tuple_text(leaves)
         writer.line(f"key = {tuple_text([body.text(key) for key in grouping.keys])}")
-        if grouping.loose:
+        if grouping.equals_differ:
             writer.line(f"{unit.ref(is_first)}(seen_keys, key, key)")
         if grouping.spellings:
             texts = tuple_text([body.text(text) for text in grouping.spellings])
@@ -144,7 +144,7 @@ class _Query:
             if aggregate.distinct is not None:
                 body.bound[aggregate.slot] = value
                 pairs = f"[({body.text(aggregate.distinct)}, {value}) for {target} in rows if ({value} := {operand}) is not None]"
-                text = f"{unit.ref(distinct_same if aggregate.loose else distinct_values)}({pairs})"
+                text = f"{unit.ref(distinct_same if aggregate.equals_differ else distinct_values)}({pairs})"
             writer.line(f"a{place} = {unit.ref(aggregate.function)}({text})")
         if grouping.having:
             writer.open(f"if {body.conditions(grouping.having)}:")
@@ -161,7 +161,7 @@ class _Query:
                 writer.line(f"{unit.ref(one_spelling)}(seen.get(same), {texts})")
                 writer.open("if same not in seen:")
                 writer.line(f"seen[same] = {texts}")
-            elif query.distinct.loose:
+            elif query.distinct.equals_differ:
                 writer.open(f"if {unit.ref(is_first)}(seen, same, {row}):")
             else:
                 writer.open("if same not in seen:")

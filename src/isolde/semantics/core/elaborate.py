@@ -96,7 +96,7 @@ class _QueryElaborator:
                 tuple(scope.aggregates.found),
                 having,
                 not select.group_by,
-                any(map(rules.loose, keys)),
+                any(map(rules.equals_differ, keys)),
                 spellings,
             )
         query = Query(
@@ -249,7 +249,7 @@ class _QueryElaborator:
                 )
         return Distinct(
             tuple(map(rules.key, values)),
-            any(map(rules.loose, values)),
+            any(map(rules.equals_differ, values)),
             tuple(value for value in values if rules.spelled(value)),
         )
 

@@ -92,8 +92,8 @@ class ChangeElaborator:
         """Those that see the table as it was, and those whose queries may see what the statement changed before."""
         if not self.rules.changes_rows_as_found:
             return nodes, ()
-        late = tuple(node for node in nodes if sees_changes(node, info, changed))
-        return tuple(node for node in nodes if node not in late), late
+        rereading = tuple(node for node in nodes if sees_changes(node, info, changed))
+        return tuple(node for node in nodes if node not in rereading), rereading
 
     def _sets(
         self, named: Named, info: TableInfo, assignments: tuple[Assignment, ...], one_by_one: bool
@@ -122,8 +122,8 @@ class ChangeElaborator:
         value = self.rules.stored(self.expressions.expression(assignment.value, self.scope), column)
         return self.rules.stored_row_number(value) if info.column(column.name) == info.rowid else value
 
-    def _default(self, info: TableInfo, column: TableColumn, late: bool = False) -> Expression:
-        """``late``: a column without a default is an error when the row is made, not when the statement is read."""
+    def _default(self, info: TableInfo, column: TableColumn, when_inserted: bool = False) -> Expression:
+        """``when_inserted``: a column without a default is an error when the row is made, not when the statement is read."""
         place = info.column(column.name)
         if column.generated and self.rules.ids is IdSource.SEQUENCE:
             return NextId(info.position, info.types[place])
@@ -133,7 +133,7 @@ class ChangeElaborator:
         if column.default is None:
             if self.rules.needs_defaults and info.nonnull[place] and not column.generated:
                 reason = f"{info.table.name}.{column.name} has no default value"
-                if late:
+                if when_inserted:
                     return Fail("not-null", reason, info.types[place])
                 raise ExecutionError("not-null", reason)
             return Constant(None, NULL)
@@ -210,7 +210,7 @@ class ChangeElaborator:
             cells = dict(defaults)
             for place, value in zip(places, values, strict=True):
                 if isinstance(value, Default):
-                    cells[place] = self._default(info, info.table.columns[place], late=True)
+                    cells[place] = self._default(info, info.table.columns[place], when_inserted=True)
                 else:
                     cells[place] = self._cell(info, insert, place, self.expressions.expression(value, self.scope))
             rows.append(_in_order(cells))

@@ -338,8 +338,8 @@ class ExpressionElaborator:
         slot = self.elaborator.fresh()
         key = rules.key(Bound(slot, form.operand.type))
         # A count is the same whichever of equal values are taken.
-        loose = node.aggregation is not tx.Aggregation.COUNT and rules.loose(form.operand)
-        return Aggregate(form.function, form.operand, slot, key, loose), value
+        equals_differ = node.aggregation is not tx.Aggregation.COUNT and rules.equals_differ(form.operand)
+        return Aggregate(form.function, form.operand, slot, key, equals_differ), value
 
 
 def _decided(

@@ -129,7 +129,7 @@ class Interpreter(Evaluator):
                     one_spelling(seen.get(same), texts)
                     if seen.setdefault(same, texts) is not texts:
                         continue
-                elif query.distinct.loose:
+                elif query.distinct.equals_differ:
                     if not is_first(seen, same, row):
                         continue
                 elif seen.setdefault(same, row) is not row:
@@ -196,7 +196,7 @@ class Interpreter(Evaluator):
         spellings: dict[Row, Row] = {}
         for _ in matches:
             key = self._all(grouping.keys, env)
-            if grouping.loose:
+            if grouping.equals_differ:
                 is_first(keys, key, key)
             if grouping.spellings:
                 texts = self._all(grouping.spellings, env)
@@ -222,7 +222,7 @@ class Interpreter(Evaluator):
                 pairs.append((None if aggregate.distinct is None else self.value(aggregate.distinct, env), value))
         if aggregate.distinct is None:
             return aggregate.function([value for _, value in pairs])
-        return aggregate.function((distinct_same if aggregate.loose else distinct_values)(pairs))
+        return aggregate.function((distinct_same if aggregate.equals_differ else distinct_values)(pairs))
 
     # Changes
 
@@ -231,16 +231,16 @@ class Interpreter(Evaluator):
         assert isinstance(visit, Visit)
         values = [assigned.value for assigned in change.sets] if isinstance(change, Update) else []
         self._read_ahead([*change.where, *change.rereading, *values], env)
-        near = hits = 0
+        candidates = hits = 0
         for number, row in self.found(visit, change.scan, env):
             env.rows[change.scan.id] = row
             if self._holds(visit.conditions, env):
-                near += 1
+                candidates += 1
                 if self._holds(change.rereading, env):
                     hits += 1
                     yield number, row
         if change.rereading or (isinstance(change, Update) and change.sets_reread):
-            constraints.refuse_seen_changes(hits, near)
+            constraints.refuse_seen_changes(hits, candidates)
 
     def _update(self, change: Update, env: Environment) -> Answer:
         hits = [(number, row, self._assigned(change.sets, row, env)) for number, row in self._hits(change, env)]

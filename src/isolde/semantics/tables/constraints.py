@@ -151,9 +151,9 @@ def half_way(store: Tables, position: int, statement: Callable[[], Answer]) -> A
         raise
 
 
-def refuse_seen_changes(hits: int, near: int) -> None:
-    """``near``: how many rows are changed if the conditions with queries over the table hold for them (SQLite)."""
-    if hits and max(hits, near) > 1:
+def refuse_seen_changes(hits: int, candidates: int) -> None:
+    """``candidates``: how many rows are changed if the conditions with queries over the table hold for them (SQLite)."""
+    if hits and max(hits, candidates) > 1:
         raise outside(
             "a change of several rows in SQLite with a query over what it changes",
             "read first: the query may see the rows that were changed before, in the order of the plan",

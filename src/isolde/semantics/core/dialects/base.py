@@ -305,7 +305,7 @@ class Rules(ABC):
     def probe(self, column: ValueType, node: Expression) -> Expression | None:
         """The key by which rows whose column equals the value are found, or ``None`` if no key can tell."""
 
-    def loose(self, node: Expression) -> bool:  # noqa: ARG002
+    def equals_differ(self, node: Expression) -> bool:  # noqa: ARG002
         """Whether two of its values may be equal and still differ: in their scale, their sign, or their type."""
         return False
 

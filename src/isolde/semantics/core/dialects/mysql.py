@@ -399,7 +399,7 @@ class MySQL(Rules):
             return list(nodes), replace(TIMESTAMP, scale=max(type_.scale for type_ in types))
         if Sort.FLOAT in sorts:
             float_ = floating(types)
-            if float_.unconvertible and any(map(unseen, nodes)):
+            if float_.unconvertible and any(map(has_hidden_digits, nodes)):
                 raise outside(
                     f"{what} of computed decimals and {float_.unconvertible}", "write NULL, or cast it to DOUBLE"
                 )
@@ -498,7 +498,7 @@ class MySQL(Rules):
         if Sort.FLOAT in sorts:
             sides, float_ = (self.double(left), self.double(right)), floating([left.type, right.type])
             longer = operator is Binary.DIVIDE or (operator is Binary.MULTIPLY and min(scales) > 0)
-            if float_.unconvertible and (longer or unseen(left) or unseen(right)):
+            if float_.unconvertible and (longer or has_hidden_digits(left) or has_hidden_digits(right)):
                 raise outside(f"more digits than there are in {float_.unconvertible}", "cast it to DOUBLE")
             if operator is Binary.DIVIDE:
                 return self.apply(_FLOAT_QUOTIENT[self.changing], sides, float_)
@@ -636,7 +636,7 @@ class MySQL(Rules):
                 double = self.apply(_STORED_FLOAT, (node,), target)
                 return double if type_.bits != 32 else self.apply(_SINGLE, (double,), target)
             case Kind.TEXT:
-                if unseen(node):
+                if has_hidden_digits(node):
                     raise outside("a computed decimal stored as text", "cast it to CHAR")
                 text = self.to_text(node)
                 fit = _STORED_FIXED if type_.fixed else _STORED_TEXT
@@ -768,7 +768,7 @@ class MySQL(Rules):
         if form.operand.type.sort is not Sort.DECIMAL or is_stored(form.operand) or form.function is len:
             return form
         shown = form.type.scale if alone else None
-        return replace(form, function=my.steady(form.function, form.operand.type.scale, shown))
+        return replace(form, function=my.same_for_all_plans(form.function, form.operand.type.scale, shown))
 
     def key(self, node: Expression) -> Expression:
         node = self.value(node)
@@ -809,7 +809,7 @@ class MySQL(Rules):
                 raise outside("a quotient out of a query in FROM in MySQL", "cast it to DECIMAL")
 
 
-def unseen(node: Expression) -> bool:
+def has_hidden_digits(node: Expression) -> bool:
     """Whether it may have more digits than it shows."""
     return node.type.sort is Sort.DECIMAL and not is_stored(node) and not isinstance(node, Constant)
 

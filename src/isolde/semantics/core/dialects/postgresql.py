@@ -588,7 +588,7 @@ class PostgreSQL(Rules):
             return node
         return None
 
-    def loose(self, node: Expression) -> bool:
+    def equals_differ(self, node: Expression) -> bool:
         return node.type.sort is Sort.FLOAT or (node.type.sort is Sort.DECIMAL and not is_stored(node))
 
     def check_arranging(self, node: tx.Expression) -> None:

@@ -264,7 +264,7 @@ class SQLite(Rules):
             return node
         return None
 
-    def loose(self, node: Expression) -> bool:
+    def equals_differ(self, node: Expression) -> bool:
         return node.type.sort is Sort.ANY and not is_stored(node)
 
     def output(self, node: Expression) -> Expression:

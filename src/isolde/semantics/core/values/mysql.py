@@ -305,7 +305,9 @@ def average_floats(values: list[float]) -> float | None:
     return numbers.float_total(values) / len(values) if values else None
 
 
-def steady(function: Callable[[list[Any]], Any], scale: int, shown: int | None) -> Callable[[list[Any]], Any]:
+def same_for_all_plans(
+    function: Callable[[list[Any]], Any], scale: int, shown: int | None
+) -> Callable[[list[Any]], Any]:
     """The same, where it is the same for all plans: groups in a temporary table, and DISTINCT, hold values that are rounded;
     groups in the order of an index, or of one row, keep all digits of a quotient. ``shown``: the scale of the result if
     nothing is computed from it.
