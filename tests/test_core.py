@@ -193,3 +193,10 @@ def test_only_the_dialects_files_ask_for_the_dialect() -> None:
         if re.search(r"\b(is|is not|==|!=|in) \(?Dialect\.", file.read_text()) and file.parent.name != "dialects"
     ]
     assert asking == []
+
+
+def test_a_condition_of_constants_that_fails_when_it_is_planned_is_refused() -> None:
+    text = "CREATE PROCEDURE p() LANGUAGE plpgsql AS $$ BEGIN IF 1 / 0 IN (SELECT id FROM t) THEN NULL; END IF; END $$"
+    store = Store(schema("CREATE TABLE t (id INT PRIMARY KEY)", PG), PG)
+    with pytest.raises(OutsideFragment, match="constants that fails"):
+        store.call(program(text, PG), "p")

@@ -16,7 +16,7 @@ from isolde.semantics.core.elaborate import Elaborator
 from isolde.semantics.core.elaborate_changes import ChangeElaborator
 from isolde.semantics.core.elaborate_expressions import ExpressionElaborator
 from isolde.semantics.core.nodes import Apply, Bound, Column, Constant, Expression, Fail, Logic, Variable
-from isolde.semantics.core.plan_errors import check_plan_errors
+from isolde.semantics.core.plan_errors import check_condition, check_plan_errors
 from isolde.semantics.core.primitives import primitive
 from isolde.semantics.core.relations import Query, Statement
 from isolde.semantics.core.scope import Scope, Variables
@@ -256,6 +256,8 @@ class _ProcedureElaborator:
             if self.rules.conditions_are_boolean and tested.type.sort not in conditions:
                 raise outside(f"a condition of {what} that is no condition", "compare it")
             tested = self.rules.truth(tested, what)
+            if not scope.strict:
+                check_condition(tested, self.rules)
         except ExecutionError as error:
             tested = Fail(error.kind, error.reason, BOOLEAN, error.place)
         for name, slot in self._records_named(condition):

@@ -40,6 +40,12 @@ def check_plan_errors(statement: Statement, rules: Rules) -> None:
         _Check(rules.fails_when_planned).statement(statement)
 
 
+def check_condition(condition: Expression, rules: Rules) -> None:
+    """The same for the condition of IF or WHILE, which a database plans as a query of its own."""
+    if rules.hides_errors:
+        _Check(rules.fails_when_planned).expression(condition, False, False)
+
+
 class _Check:
     def __init__(self, fails_when_planned: bool) -> None:
         self.fails_when_planned = fails_when_planned
