@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 from itertools import product
+from pathlib import Path
 from string import Formatter
 from typing import Any
 
 import pytest
 
+import isolde.semantics
 from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete import Store
 from isolde.semantics.concrete.code import Unit
@@ -180,3 +183,20 @@ def test_no_name_of_a_user_gets_into_generated_code(name: str, monkeypatch: pyte
     store.call(made, "p", [1])
     assert store.state() == {"t": [(1, 6)]}
     assert len(name) < 3 or all(name.replace('""', '"') not in source for source in written)
+
+
+def test_only_the_dialects_files_ask_for_the_dialect() -> None:
+    semantics = Path(isolde.semantics.__file__).parent
+    asking = [
+        str(file.relative_to(semantics))
+        for file in semantics.rglob("*.py")
+        if re.search(r"\b(is|is not|==|!=|in) \(?Dialect\.", file.read_text()) and file.parent.name != "dialects"
+    ]
+    assert asking == []
+
+
+def test_a_condition_of_constants_that_fails_when_it_is_planned_is_refused() -> None:
+    text = "CREATE PROCEDURE p() LANGUAGE plpgsql AS $$ BEGIN IF 1 / 0 IN (SELECT id FROM t) THEN NULL; END IF; END $$"
+    store = Store(schema("CREATE TABLE t (id INT PRIMARY KEY)", PG), PG)
+    with pytest.raises(OutsideFragment, match="constants that fails"):
+        store.call(program(text, PG), "p")

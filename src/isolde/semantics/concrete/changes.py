@@ -5,15 +5,14 @@ from __future__ import annotations
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete.code import Unit, Writer, tuple_text
 from isolde.semantics.concrete.expressions import Body
-from isolde.semantics.concrete.queries import Loops, query_function
+from isolde.semantics.concrete.queries import Loops, query_function, untested
 from isolde.semantics.core.catalog import Catalog, TableInfo
+from isolde.semantics.core.dialects import IdSource
 from isolde.semantics.core.plan import Visit
 from isolde.semantics.core.plan import plan as way_of
 from isolde.semantics.core.relations import Change, Delete, Insert, OnConflict, Output, RowChecks, Set, Update
-from isolde.semantics.core.types import outside
 from isolde.semantics.tables import constraints
 from isolde.semantics.tables.plans import insert_plan, update_plan
-from isolde.tx.dialects import Dialect
 from isolde.tx.statements import InsertMode
 
 
@@ -52,10 +51,7 @@ class _Change:
         writer.indent = 1
         plan = update_plan(self.catalog, change, row_check)
         self._refuse_seen_changes(bool(change.rereading) or change.sets_reread)
-        call = f"{self.unit.ref(constraints.updated)}(S, {self.unit.ref(plan)}, hits)"
-        if any(assigned.place == info.generated for assigned in change.sets):
-            call = self._half_way(info, call)
-        writer.line(f"count = {call}")
+        writer.line(f"count = {self.unit.ref(constraints.updated)}(S, {self.unit.ref(plan)}, hits)")
         self._returning(change.returning, change.scan.id, "[hit[2] for hit in hits]")
 
     def delete(self, change: Delete) -> None:
@@ -74,15 +70,15 @@ class _Change:
         assert isinstance(visit, Visit)
         self.writer.line("hits = []")
         self.writer.open(f"for number, r{change.scan.id} in {loops.candidates(visit)}:")
-        loops.test(visit.conditions)
+        loops.test(untested(visit))
         if change.rereading or (isinstance(change, Update) and change.sets_reread):
-            self.writer.line("near += 1")
+            self.writer.line("candidates += 1")
         loops.test(change.rereading)
 
     def _refuse_seen_changes(self, rereading: bool) -> None:
         if rereading:
-            self.writer.lines.insert(0, "    near = 0")
-            self.writer.line(f"{self.unit.ref(constraints.refuse_seen_changes)}(len(hits), near)")
+            self.writer.lines.insert(0, "    candidates = 0")
+            self.writer.line(f"{self.unit.ref(constraints.refuse_seen_changes)}(len(hits), candidates)")
 
     def _assigned(self, body: Body, writer: Writer, info: TableInfo, row: str, sets: tuple[Set, ...]) -> str:
         """Python text of the new row."""
@@ -94,12 +90,6 @@ class _Change:
                 text = f"b{assigned.slot}"
             cells[assigned.place] = text
         return tuple_text([cells[place] for place in range(len(info.types))])
-
-    def _half_way(self, info: TableInfo, call: str) -> str:
-        """MySQL's counter of ids follows a statement row by row: if it fails, it came as far as the plan has it."""
-        if self.catalog.dialect is not Dialect.MYSQL or info.generated is None:
-            return call
-        return f"{self.unit.ref(constraints.half_way)}(S, {info.position}, lambda: {call})"
 
     def _returning(self, outputs: tuple[Output, ...], row: int, rows: str) -> None:
         writer = self.writer
@@ -122,34 +112,27 @@ class _Change:
         resolve = "None"
         if change.conflict is not None and change.conflict.sets:
             resolve = self._resolve(change.conflict, info)
-        bends = change.mode is InsertMode.IGNORE and self.catalog.dialect is Dialect.MYSQL
-        if bends:
-            writer.open("try:")
         if not plan.conflict and plan.mode is InsertMode.PLAIN and info.generated is None:
             call = f"{unit.ref(constraints.inserted_plainly)}(S, {unit.ref(plan)}, {rows})"
         else:
             call = f"{unit.ref(constraints.inserted)}(S, {unit.ref(plan)}, {size}, {rows}, {resolve})"
-        if len(change.rows) > 1 and change.queries:
-            call = self._half_way(info, call)
         writer.line(f"count, rows = {call}")
-        if bends:
-            writer.indent -= 1
-            writer.open(f"except {unit.ref(ExecutionError)} as error:")
-            writer.line(f"raise {unit.ref(bent)}(error) from None")
-            writer.indent -= 1
         self._returning(change.returning, change.scan.id, "rows")
 
     def _rows(self, change: Insert) -> tuple[str, str]:
         """Python text of the rows, one after the other, and of their number."""
-        info, writer = change.table, self.writer
+        writer = self.writer
         self.body.hoists = False
         texts = [tuple_text([self.body.text(cell) for cell in row]) for row in change.rows]
         if change.query is not None:
-            writer.line(f"found = {self._half_way(info, self.body.call(change.query))}")
+            call, ids = self.body.call(change.query), change.table.generated
+            if ids is not None and self.rules.ids is IdSource.RESERVED:
+                call = f"{self.unit.ref(constraints.half_way)}(S, {change.table.position}, lambda: {call})"
+            writer.line(f"found = {call}")
             return f"({texts[0]} for r{change.source} in found)", "len(found)"
         if change.batch is not None:
             return self._batch(change, texts)
-        if len(texts) == 1:
+        if len(texts) == 1 and change.mode is not InsertMode.IGNORE:
             return f"({texts[0]},)", "1"
         # One at a time: an error in the second row comes after what the first row brings about.
         name = self.unit.fresh("q")
@@ -198,13 +181,6 @@ class _Change:
         self.writer.lines.extend(writer.lines)
         self.writer.indent = 1
         return name
-
-
-def bent(error: ExecutionError) -> Exception:
-    """IGNORE makes a warning of the error, and another value of the one that does not fit."""
-    if error.kind not in {"conversion", "out-of-range", "division-by-zero", "cardinality"}:
-        return error
-    return outside(f"INSERT IGNORE of a value that does not fit ({error}) in MySQL", "give values that fit")
 
 
 def row_check(checks: RowChecks) -> constraints.RowCheck:

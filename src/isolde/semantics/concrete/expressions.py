@@ -133,10 +133,30 @@ class Body:
         return self._lifted(node)
 
     def _lifted(self, node: Apply) -> str:
+        tests, called = self._tested(node)
+        if not tests:
+            return called
+        # Joined by | and not by or: an error in a later operand is not hidden by a null before it.
+        test = tests[0] if len(tests) == 1 else " | ".join(f"({test})" for test in tests)
+        return f"(None if {test} else {called})"
+
+    def _tested(self, node: Apply) -> tuple[list[str], str]:
+        """Python texts of the tests for nulls, and of the primitive where none of them is true."""
         arguments = node.arguments
         certain = all(argument.nonnull for argument in arguments)
         texts: list[str] = []
         tests: list[str] = []
+        inner = arguments[0]
+        if (
+            isinstance(inner, Apply)
+            and inner.primitive.strict
+            and not inner.primitive.nullable
+            and not (self.hoists and converts_parameter(inner))
+            and all(isinstance(argument, Constant) and argument.nonnull for argument in arguments[1:])
+        ):
+            # A conversion of what is computed is null exactly where that is: one test does for both.
+            tests, text = self._tested(inner)
+            return tests, self._called(node, [text, *map(self.text, arguments[1:])])
         for argument in arguments:
             text = self.text(argument)
             if argument.nonnull and (certain or isinstance(argument, Column | Constant | Variable | Bound)):
@@ -148,12 +168,7 @@ class Body:
                 name = self.unit.fresh("t")
                 texts.append(name)
                 tests.append(f"({name} := {text}) is None")
-        called = self._called(node, texts)
-        if not tests:
-            return called
-        # Joined by | and not by or: an error in a later operand is not hidden by a null before it.
-        test = tests[0] if len(tests) == 1 else " | ".join(f"({test})" for test in tests)
-        return f"(None if {test} else {called})"
+        return tests, self._called(node, texts)
 
     def _called(self, node: Apply, texts: list[str]) -> str:
         primitive = node.primitive

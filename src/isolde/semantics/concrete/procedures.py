@@ -8,7 +8,7 @@ from typing import assert_never
 from isolde.errors import ExecutionError
 from isolde.semantics.concrete.changes import change_function
 from isolde.semantics.concrete.code import Unit, Writer, tuple_text
-from isolde.semantics.concrete.cursors import closed, is_open, open_cursor, open_private
+from isolde.semantics.concrete.cursors import closed, is_open, opened
 from isolde.semantics.concrete.expressions import Body, arguments_of, fail
 from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal
 from isolde.semantics.concrete.queries import query_function
@@ -107,9 +107,8 @@ class _Procedure:
             case core.Jump():
                 self._jump(step, depth)
             case core.OpenCursor():
-                opened = unit.ref(open_private if step.private else open_cursor)
-                cursor = f"c{step.cursor}"
-                writer.line(f"{cursor} = {opened}(S, {step.name!r}, {cursor}, {self._rows(step.query)})")
+                cursor, rows = f"c{step.cursor}", self._rows(step.query)
+                writer.line(f"{cursor} = {unit.ref(opened)}(S, {step.name!r}, {step.private}, {cursor}, {rows})")
             case core.FetchCursor():
                 row = f"r{step.source}"
                 writer.line(f"{row} = next({unit.ref(is_open)}({step.name!r}, c{step.cursor}), None)")

@@ -41,7 +41,7 @@ class Loops:
                 self.writer.open(f"for r{derived.id} in d{derived.id}:")
             case Outer():
                 self._outer(step)
-        self.test(step.conditions)
+        self.test(untested(step) if isinstance(step, Visit) else step.conditions)
 
     def _outer(self, step: Outer) -> None:
         """The right side's rows that match, as a list; one row of nulls if there is none."""
@@ -71,6 +71,12 @@ class Loops:
         return f"{table}.by_equal({way.columns!r}, {key})" if way.columns else f"{table}.all()"
 
 
+def untested(visit: Visit) -> tuple[Expression, ...]:
+    """The conditions that a row must be tested by: those that it was found by hold already."""
+    settled = visit.access.settled if visit.access is not None else ()
+    return tuple(condition for condition in visit.conditions if not any(condition is found for found in settled))
+
+
 class _Query:
     def __init__(self, unit: Unit, query: Query, exists: bool) -> None:
         self.unit, self.query, self.exists = unit, query, exists
@@ -90,7 +96,7 @@ class _Query:
             writer.line("seen = {}")
         if query.grouping is not None:
             writer.line("groups = {}")
-            if query.grouping.loose or query.grouping.spellings:
+            if query.grouping.equals_differ or query.grouping.spellings:
                 writer.line("seen_keys, spellings = {}, {}")
         start = writer.indent
         for leaf in scans(query.source):
@@ -115,7 +121,7 @@ class _Query:
         leaves = [f"r{leaf.id}" for leaf in scans(self.query.source)]
         row = tuple_text(leaves)
         writer.line(f"key = {tuple_text([body.text(key) for key in grouping.keys])}")
-        if grouping.loose:
+        if grouping.equals_differ:
             writer.line(f"{unit.ref(is_first)}(seen_keys, key, key)")
         if grouping.spellings:
             texts = tuple_text([body.text(text) for text in grouping.spellings])
@@ -138,7 +144,7 @@ class _Query:
             if aggregate.distinct is not None:
                 body.bound[aggregate.slot] = value
                 pairs = f"[({body.text(aggregate.distinct)}, {value}) for {target} in rows if ({value} := {operand}) is not None]"
-                text = f"{unit.ref(distinct_same if aggregate.loose else distinct_values)}({pairs})"
+                text = f"{unit.ref(distinct_same if aggregate.equals_differ else distinct_values)}({pairs})"
             writer.line(f"a{place} = {unit.ref(aggregate.function)}({text})")
         if grouping.having:
             writer.open(f"if {body.conditions(grouping.having)}:")
@@ -155,7 +161,7 @@ class _Query:
                 writer.line(f"{unit.ref(one_spelling)}(seen.get(same), {texts})")
                 writer.open("if same not in seen:")
                 writer.line(f"seen[same] = {texts}")
-            elif query.distinct.loose:
+            elif query.distinct.equals_differ:
                 writer.open(f"if {unit.ref(is_first)}(seen, same, {row}):")
             else:
                 writer.open("if same not in seen:")

@@ -195,7 +195,7 @@ class Store:
             if procedure is not None and procedure.strict:
                 refuse_unlike_python(procedure.parameters, arguments, sent)
             self.counts_found = procedure is not None and procedure.strict
-            values = self.called(program, name, [_held(argument, sent) for argument in arguments])
+            values = self.called(program, name, [_as_database_has_it(argument, sent) for argument in arguments])
         except AbortSignal as signal:
             take_back(self.undo, 0)
             return Outcome(Ending.ABORTED, reason=signal.reason)
@@ -300,12 +300,12 @@ def _bag(table: TableView) -> dict[Row, int]:
     return counted
 
 
-def _held(argument: Argument, sent: Mapping[type, Callable[[Any], Any]]) -> Any:
+def _as_database_has_it(argument: Argument, sent: Mapping[type, Callable[[Any], Any]]) -> Any:
     """What the database makes of it; a list as rows, which is how variables hold many values."""
     if isinstance(argument, LISTS):
         rows = tuple([tuple(item) if isinstance(item, LISTS) else (item,) for item in argument])
         if sent and not sent.keys().isdisjoint(map(type, chain.from_iterable(rows))):
-            rows = tuple([tuple([_held(value, sent) for value in row]) for row in rows])
+            rows = tuple([tuple([_as_database_has_it(value, sent) for value in row]) for row in rows])
         return rows
     return sent[type(argument)](argument) if type(argument) in sent else argument
 
@@ -365,13 +365,13 @@ class Transaction:
             compiled.shapes[key] = compiled.shaped(found, spoken, types)
             return compiled.shapes[key]
 
-        def held(value: Any) -> Any:
+        def as_database_has_it(value: Any) -> Any:
             plain = type(value) is str or (type(value) is int and -(2**63) <= value < 2**63)
             return value if plain else literal(value).value
 
-        values: list[Any] = [held(value) for value in found.values.values()]
+        values: list[Any] = [as_database_has_it(value) for value in found.values.values()]
         if found.templates:
-            values.append([(place, [held(value) for value in row]) for place, row in found.rows])
+            values.append([(place, [as_database_has_it(value) for value in row]) for place, row in found.rows])
         try:
             return self._execute(compiled.shapes.get(key), compile_it, values)
         except NoBatch:
@@ -390,7 +390,7 @@ class Transaction:
             answer = code.function(store, *values)
         except BaseException:
             take_back(store.undo, mark)
-            self.failed = store.dialect is Dialect.POSTGRESQL
+            self.failed = store.rules.errors_end_transactions
             raise
         if code.is_query:
             return Result(code.columns, answer, len(answer))

@@ -17,7 +17,6 @@ from isolde.semantics.core.scope import Aggregates, Named, Scope
 from isolde.semantics.core.types import Sort, outside
 from isolde.tx import expressions as tx
 from isolde.tx import queries as qu
-from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Name
 from isolde.tx.queries import Item, JoinKind, QuerySource, Select, Star, TableSource
 from isolde.tx.walk import has_aggregate, parts
@@ -97,7 +96,7 @@ class _QueryElaborator:
                 tuple(scope.aggregates.found),
                 having,
                 not select.group_by,
-                any(map(rules.loose, keys)),
+                any(map(rules.equals_differ, keys)),
                 spellings,
             )
         query = Query(
@@ -186,6 +185,8 @@ class _QueryElaborator:
 
     def _without_aliases(self, select: Select, items: list[tuple[str, tx.Expression]]) -> Select:
         """ORDER BY and GROUP BY may name a column of the result, or give its number."""
+        if not select.order_by and not select.group_by:
+            return select
         for expression in (*(order.expression for order in select.order_by), *select.group_by):
             self.rules.check_arranging(expression)
         order_by = tuple(
@@ -228,7 +229,7 @@ class _QueryElaborator:
         nulls_first = order.nulls_first
         if nulls_first is None:
             nulls_first = order.descending if self.rules.nulls_last_ascending else not order.descending
-        elif self.elaborator.dialect is Dialect.MYSQL:
+        elif not self.rules.orders_nulls:
             raise outside("NULLS FIRST and NULLS LAST in MySQL", "order by x IS NULL first")
         key = self.rules.sort_key(self.expressions.expression(order.expression, self.scope))
         return OrderKey(key, order.descending, nulls_first)
@@ -237,18 +238,18 @@ class _QueryElaborator:
         rules = self.rules
         for order in select.order_by:
             if order.expression not in shown:
-                if rules.dialect is Dialect.POSTGRESQL:
+                if rules.results_are_determined:
                     raise ExecutionError("type", "for SELECT DISTINCT, ORDER BY expressions must appear in the result")
                 raise outside("SELECT DISTINCT ordered by what is not in the result")
         for value in values:
-            if rules.dialect is Dialect.MYSQL and value.type.sort is Sort.FLOAT and not isinstance(value, Column):
+            if rules.rounds_distinct_floats and value.type.sort is Sort.FLOAT and not isinstance(value, Column):
                 raise outside(
                     "DISTINCT of computed floating-point numbers in MySQL",
                     "they are rounded on the way; cast to DECIMAL",
                 )
         return Distinct(
             tuple(map(rules.key, values)),
-            any(map(rules.loose, values)),
+            any(map(rules.equals_differ, values)),
             tuple(value for value in values if rules.spelled(value)),
         )
 
@@ -272,7 +273,7 @@ class _QueryElaborator:
             source = self._source(expression)
             if source is not None and not self._keyed(source, expression, select):
                 what = f"column {expression.name}, which is not determined by GROUP BY,"
-                if self.elaborator.dialect is Dialect.POSTGRESQL:
+                if self.rules.results_are_determined:
                     raise ExecutionError("type", f"{what} must appear in GROUP BY or in an aggregate")
                 raise outside(what, "add it to GROUP BY, or use MIN")
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from isolde.errors import ExecutionError
 from isolde.semantics.core import relations as core
 from isolde.semantics.core.catalog import TableInfo
+from isolde.semantics.core.dialects import IdSource
 from isolde.semantics.core.elaborate import Elaborator, expanded
 from isolde.semantics.core.elaborate_expressions import ExpressionElaborator
 from isolde.semantics.core.nodes import (
@@ -29,7 +30,6 @@ from isolde.semantics.core.relations import OnConflict, Output, RowChecks, Scan,
 from isolde.semantics.core.scope import Named, Scope
 from isolde.semantics.core.types import ANY, NULL, outside
 from isolde.tx import statements as st
-from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Literal, Name
 from isolde.tx.queries import Item, Select, Star, TableSource
 from isolde.tx.schema import Column as TableColumn
@@ -43,7 +43,6 @@ class ChangeElaborator:
     def __init__(self, elaborator: Elaborator, parent: Scope) -> None:
         self.elaborator = elaborator
         self.catalog = elaborator.catalog
-        self.dialect = elaborator.dialect
         self.rules = elaborator.rules(changing=True)
         self.expressions = ExpressionElaborator(elaborator, self.rules)
         self.scope = parent.inside()
@@ -69,9 +68,9 @@ class ChangeElaborator:
         if len(set(places)) < len(places) and not one_by_one:
             raise ExecutionError("name", "a column is assigned twice")
         # MariaDB runs an UPDATE that also reads the table as one of several tables, which computes all values first.
-        rereads = _reads(update, update.table)
-        sets = self._sets(named, info, update.assignments, one_by_one and not rereads)
-        if self.dialect is Dialect.MYSQL and update.returning:
+        one_by_one = one_by_one and len(places) > 1 and not _reads(update, update.table)
+        sets = self._sets(named, info, update.assignments, one_by_one)
+        if update.returning and not self.rules.returns_updated:
             raise outside("UPDATE … RETURNING in MySQL", "read the row after the update")
         returning = self._returning(update.returning, scan, update.alias or update.table, deleted=False)
         first, rereading = self._split(where, info, set(places))
@@ -93,8 +92,8 @@ class ChangeElaborator:
         """Those that see the table as it was, and those whose queries may see what the statement changed before."""
         if not self.rules.changes_rows_as_found:
             return nodes, ()
-        late = tuple(node for node in nodes if sees_changes(node, info, changed))
-        return tuple(node for node in nodes if node not in late), late
+        rereading = tuple(node for node in nodes if sees_changes(node, info, changed))
+        return tuple(node for node in nodes if node not in rereading), rereading
 
     def _sets(
         self, named: Named, info: TableInfo, assignments: tuple[Assignment, ...], one_by_one: bool
@@ -117,16 +116,16 @@ class ChangeElaborator:
     def _assigned(self, info: TableInfo, assignment: Assignment) -> Expression:
         column = info.table.columns[info.column(assignment.column)]
         if isinstance(assignment.value, Default):
-            if column.generated and self.dialect is Dialect.MYSQL:
+            if column.generated and self.rules.ids is IdSource.RESERVED:
                 raise outside("UPDATE of a generated id to DEFAULT in MySQL")
             return self._default(info, column)
         value = self.rules.stored(self.expressions.expression(assignment.value, self.scope), column)
         return self.rules.stored_row_number(value) if info.column(column.name) == info.rowid else value
 
-    def _default(self, info: TableInfo, column: TableColumn, late: bool = False) -> Expression:
-        """``late``: a column without a default is an error when the row is made, not when the statement is read."""
+    def _default(self, info: TableInfo, column: TableColumn, when_inserted: bool = False) -> Expression:
+        """``when_inserted``: a column without a default is an error when the row is made, not when the statement is read."""
         place = info.column(column.name)
-        if column.generated and self.rules.draws_ids_as_defaults:
+        if column.generated and self.rules.ids is IdSource.SEQUENCE:
             return NextId(info.position, info.types[place])
         if place == info.rowid:
             # SQLite makes up the number of a row, whatever default its column has.
@@ -134,7 +133,7 @@ class ChangeElaborator:
         if column.default is None:
             if self.rules.needs_defaults and info.nonnull[place] and not column.generated:
                 reason = f"{info.table.name}.{column.name} has no default value"
-                if late:
+                if when_inserted:
                     return Fail("not-null", reason, info.types[place])
                 raise ExecutionError("not-null", reason)
             return Constant(None, NULL)
@@ -164,7 +163,7 @@ class ChangeElaborator:
         places = [info.column(name) for name in names]
         if len(set(places)) < len(places):
             raise ExecutionError("name", "a column is named twice in INSERT")
-        if self.dialect is Dialect.MYSQL and insert.on_conflict is not None:
+        if self.rules.has_on_duplicate_key and insert.on_conflict is not None:
             _refuse_odd_update(insert, info, names)
         defaults = {
             place: self._default(info, column) for place, column in enumerate(info.table.columns) if place not in places
@@ -211,7 +210,7 @@ class ChangeElaborator:
             cells = dict(defaults)
             for place, value in zip(places, values, strict=True):
                 if isinstance(value, Default):
-                    cells[place] = self._default(info, info.table.columns[place], late=True)
+                    cells[place] = self._default(info, info.table.columns[place], when_inserted=True)
                 else:
                     cells[place] = self._cell(info, insert, place, self.expressions.expression(value, self.scope))
             rows.append(_in_order(cells))
@@ -220,7 +219,7 @@ class ChangeElaborator:
         return rows
 
     def _refuse_rereading(self, insert: st.Insert, info: TableInfo, rows: list[tuple[Expression, ...]]) -> None:
-        if self.dialect is Dialect.MYSQL and _reads(insert.source, insert.table):
+        if self.rules.shows_rows_before and _reads(insert.source, insert.table):
             raise outside("an INSERT of several rows whose values read the table", "MariaDB shows them the rows before")
         drawn = any(isinstance(cell, NextId) for row in rows for cell in row)
         if drawn and info.generated is not None:
@@ -233,11 +232,11 @@ class ChangeElaborator:
         mode = insert.mode.value.upper()
         if insert.mode is InsertMode.PLAIN:
             return
-        if self.dialect is Dialect.POSTGRESQL:
+        if not self.rules.has_insert_modes:
             raise ExecutionError("type", f"PostgreSQL has no {mode}")
         if insert.on_conflict is not None:
             raise outside(f"{mode} with ON CONFLICT", "use one of the two: they hold for different keys")
-        if insert.mode is not InsertMode.IGNORE or self.dialect is not Dialect.MYSQL:
+        if insert.mode is not InsertMode.IGNORE or not self.rules.ignore_bends_values:
             return
         for place, column in enumerate(info.table.columns):
             given = column.name in insert.columns or column.default is not None or column.generated
@@ -254,13 +253,13 @@ class ChangeElaborator:
         sizes = {len(row) for row in insert.source}
         if sizes == {0}:
             return ()
-        return columns[: max(sizes)] if self.dialect is Dialect.POSTGRESQL else columns
+        return columns[: max(sizes)] if self.rules.fills_last_columns else columns
 
     def _cell(self, info: TableInfo, insert: st.Insert, place: int, value: Expression) -> Expression:
         """What is stored. SQLite's REPLACE puts the default in place of a null that a column does not take."""
         column = info.table.columns[place]
         stored = self.rules.stored(value, column)
-        if insert.mode is not InsertMode.REPLACE or self.dialect is not Dialect.SQLITE or column.nullable:
+        if insert.mode is not InsertMode.REPLACE or not self.rules.replace_puts_defaults or column.nullable:
             return stored
         instead = self._default(info, column)
         return stored if is_null(instead) else Coalesce((stored, instead), ANY)
@@ -273,9 +272,9 @@ class ChangeElaborator:
         target = self._target(info, conflict)
         if not conflict.assignments:
             return OnConflict(target, old.id, new.id, (), (), False)
-        if self.dialect is Dialect.MYSQL and conflict.where is not None:
+        if self.rules.has_on_duplicate_key and conflict.where is not None:
             raise ExecutionError("type", "ON DUPLICATE KEY UPDATE has no WHERE")
-        if self.dialect is Dialect.POSTGRESQL and not conflict.columns:
+        if self.rules.conflict_update_needs_key and not conflict.columns:
             raise ExecutionError("type", "ON CONFLICT DO UPDATE needs the columns of a key")
         # A plain name is the row's own; what was to be inserted is only ever excluded.c.
         around = self.scope.inside()
@@ -310,7 +309,7 @@ class ChangeElaborator:
         if select.group_by:
             return set(select.group_by) <= set(named)
         # In MySQL different texts may be equal, and a plain name in a procedure may be a variable: neither orders anything.
-        exact = self.dialect is not Dialect.MYSQL
+        exact = not self.rules.folds_texts
         if exact and all(
             isinstance(item, Item) and (isinstance(item.expression, Literal) or item.expression in named)
             for item in select.items

@@ -34,7 +34,6 @@ from isolde.semantics.core.scope import Aggregates, Scope
 from isolde.semantics.core.types import BIGINT, BOOLEAN, NULL, TEXT, Sort, outside
 from isolde.semantics.core.values import python, rows
 from isolde.tx import expressions as tx
-from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Binary, Function, Truth, Unary
 from isolde.tx.walk import parts
 
@@ -204,7 +203,7 @@ class ExpressionElaborator:
             isinstance(part, Apply) and part.primitive.errors for part in below(operand)
         ):
             return Constant((constant_value(operand) is None) is not node.negated, BOOLEAN)
-        row = operand.type.sort is Sort.ROW and not scope.strict and self.rules.dialect is Dialect.POSTGRESQL
+        row = operand.type.sort is Sort.ROW and not scope.strict and self.rules.row_is_null_by_columns
         return Apply((_ROW_NULLNESS if row else _NULLNESS)[node.negated], (operand,), BOOLEAN, True)
 
     def _between(self, node: tx.Between, scope: Scope) -> Expression:
@@ -240,7 +239,7 @@ class ExpressionElaborator:
     def _in_query(self, node: tx.InQuery, scope: Scope) -> Expression:
         rules = self.rules
         operand = self.expression(node.operand, scope)
-        if rules.dialect is Dialect.MYSQL and (node.query.limit or node.query.offset):
+        if not rules.in_takes_limit and (node.query.limit or node.query.offset):
             raise outside(
                 "IN with a query that has a LIMIT in MySQL", "the server does not take it; join with the query"
             )
@@ -261,7 +260,7 @@ class ExpressionElaborator:
         if type_.sort is Sort.UNKNOWN:
             type_ = TEXT
         pick, ahead = SINGLE, False
-        if self.rules.dialect is Dialect.SQLITE:
+        if self.rules.scalar_takes_first:
             pick = FIRST_ORDERED if node.query.order_by else FIRST
         elif self.rules.scalar_ahead and not query.correlated and scope.sources:
             pick, ahead = SINGLE_AHEAD, True
@@ -327,7 +326,7 @@ class ExpressionElaborator:
             return Aggregate(len, None), Aggregated(place, form.type, True)
         operand = self.expression(node.operand, scope)
         adding = node.aggregation in (tx.Aggregation.SUM, tx.Aggregation.AVG)
-        if rules.dialect is Dialect.MYSQL and node.distinct and adding and operand.type.sort is Sort.TEXT:
+        if rules.folds_texts and node.distinct and adding and operand.type.sort is Sort.TEXT:
             # MariaDB adds up different numbers; but different texts where the column is a key.
             raise outside(f"{node.aggregation.value.upper()} of DISTINCT texts in MySQL", "add 0 to them")
         form = rules.aggregate(node.aggregation, operand)
@@ -339,8 +338,8 @@ class ExpressionElaborator:
         slot = self.elaborator.fresh()
         key = rules.key(Bound(slot, form.operand.type))
         # A count is the same whichever of equal values are taken.
-        loose = node.aggregation is not tx.Aggregation.COUNT and rules.loose(form.operand)
-        return Aggregate(form.function, form.operand, slot, key, loose), value
+        equals_differ = node.aggregation is not tx.Aggregation.COUNT and rules.equals_differ(form.operand)
+        return Aggregate(form.function, form.operand, slot, key, equals_differ), value
 
 
 def _decided(

@@ -16,7 +16,7 @@ from isolde.semantics.core.elaborate import Elaborator
 from isolde.semantics.core.elaborate_changes import ChangeElaborator
 from isolde.semantics.core.elaborate_expressions import ExpressionElaborator
 from isolde.semantics.core.nodes import Apply, Bound, Column, Constant, Expression, Fail, Logic, Variable
-from isolde.semantics.core.plan_errors import check_plan_errors
+from isolde.semantics.core.plan_errors import check_condition, check_plan_errors
 from isolde.semantics.core.primitives import primitive
 from isolde.semantics.core.relations import Query, Statement
 from isolde.semantics.core.scope import Scope, Variables
@@ -24,7 +24,6 @@ from isolde.semantics.core.types import BOOLEAN, NULL, TEXT, Sort, ValueType, ou
 from isolde.semantics.core.variables import assigned, declared_result
 from isolde.tx import procedures as pr
 from isolde.tx import statements as st
-from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Between, Case, Literal, Name, When
 from isolde.tx.expressions import Expression as TxExpression
 from isolde.tx.queries import Select
@@ -99,7 +98,6 @@ class _ProcedureElaborator:
         self.elaborator, self.program, self.procedure, self.given = elaborator, program, procedure, given
         self.inside = (*inside, procedure.name)
         self.known_results = results
-        self.dialect = elaborator.dialect
         self.rules = elaborator.rules(changing=False)
         self.declared: dict[str, Type] = {}
         self.variables = Variables({}, {})
@@ -255,9 +253,11 @@ class _ProcedureElaborator:
         try:
             tested = ExpressionElaborator(self.elaborator, self.rules).expression(condition, scope)
             conditions = (Sort.BOOLEAN, Sort.NULL, Sort.UNKNOWN, Sort.ANY)
-            if self.dialect is Dialect.POSTGRESQL and tested.type.sort not in conditions:
+            if self.rules.conditions_are_boolean and tested.type.sort not in conditions:
                 raise outside(f"a condition of {what} that is no condition", "compare it")
             tested = self.rules.truth(tested, what)
+            if not scope.strict:
+                check_condition(tested, self.rules)
         except ExecutionError as error:
             tested = Fail(error.kind, error.reason, BOOLEAN, error.place)
         for name, slot in self._records_named(condition):
@@ -310,7 +310,8 @@ class _ProcedureElaborator:
             case pr.OpenCursor():
                 cursor = self._cursor(step.name)
                 query = self._statement(cursor.query, scope)
-                return [core.OpenCursor(self.cursor_numbers[step.name], step.name, cursor.private, query)]
+                private = cursor.private or not self.rules.shares_cursors
+                return [core.OpenCursor(self.cursor_numbers[step.name], step.name, private, query)]
             case pr.FetchCursor():
                 return [self._fetch_cursor(step, scope)]
             case pr.CloseCursor():
@@ -332,7 +333,7 @@ class _ProcedureElaborator:
                 assert_never(step)
 
     def _fetch(self, step: pr.Fetch, scope: Scope) -> core.Fetch:
-        statement = self._statement(_first_only(step, self.dialect), scope)
+        statement = self._statement(_first_only(step, self.rules), scope)
         source = self.elaborator.fresh()
         bound = self.elaborator.fresh()
         found = self._assign(step.found, Bound(bound, BOOLEAN, True)) if step.found is not None else None
@@ -348,7 +349,7 @@ class _ProcedureElaborator:
             blank = None if whole and into[0] not in self.records else len(columns)
             return (core.AssignRow(self.variables.slot(into[0]), source, blank),)
         if len(into) != len(columns):
-            if self.dialect is Dialect.POSTGRESQL:
+            if self.rules.pads_variables:
                 raise outside(f"{len(columns)} columns into {len(into)} variables", "name as many")
             raise ExecutionError("type", f"{len(columns)} columns into {len(into)} variables")
         return tuple(
@@ -409,7 +410,7 @@ class _ProcedureElaborator:
         source, bound = self.elaborator.fresh(), self.elaborator.fresh()
         found = self._assign(step.found, Bound(bound, BOOLEAN, True))
         assigns = self._spread(step.into, columns, source)
-        keep = self.dialect is not Dialect.POSTGRESQL
+        keep = not self.rules.missing_row_clears
         return core.FetchCursor(self.cursor_numbers[step.name], step.name, source, bound, found, assigns, keep)
 
     def _call(self, step: pr.CallProcedure, scope: Scope) -> core.Call:
@@ -479,7 +480,7 @@ def _jump(step: pr.Leave | pr.Again, loops: tuple[str, ...]) -> core.Jump:
     return core.Jump(depth, isinstance(step, pr.Again))
 
 
-def _first_only(step: pr.Fetch, dialect: Dialect) -> st.Statement:
+def _first_only(step: pr.Fetch, rules: Rules) -> st.Statement:
     """Only the first row is asked for, so that it is refused where the order of rows leaves open which one that is."""
     statement = step.statement
     if step.single or not isinstance(statement, Select):
@@ -487,7 +488,7 @@ def _first_only(step: pr.Fetch, dialect: Dialect) -> st.Statement:
     limit: TxExpression = Literal(1)
     if statement.limit is not None:
         # Whatever else it lets through; a negative one lets everything through in SQLite, and is an error elsewhere.
-        least = Literal(0 if dialect is Dialect.SQLITE else -(2**62))
+        least = Literal(0 if rules.negative_limit_is_none else -(2**62))
         few = Between(statement.limit, least, Literal(0))
         limit = Case(None, (When(few, statement.limit),), Literal(1))
     return replace(statement, limit=limit)

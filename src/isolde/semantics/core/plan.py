@@ -13,11 +13,15 @@ from isolde.semantics.core.relations import Derived, Join, Scan, Source, scans
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """``unique``: the place of the unique key; ``None`` with ``columns``: those are equal to ``keys``; without any: all rows."""
+    """``unique``: the place of the unique key; ``None`` with ``columns``: those are equal to ``keys``; without any: all rows.
+
+    ``settled``: the equations that the keys were taken from, which hold for every row that is found by them.
+    """
 
     unique: int | None
     columns: tuple[int, ...]
     keys: tuple[Expression, ...]
+    settled: tuple[Expression, ...]
 
 
 def depends_on(node: Expression) -> set[int]:
@@ -36,23 +40,26 @@ def depends_on(node: Expression) -> set[int]:
 def access(scan: Scan, conditions: list[Expression], unbound: set[int]) -> Access:
     """The best way to the rows of a scan for which the conditions may hold.
 
-    ``unbound``: sources of the query that have no row yet, the scan included. The conditions are tested again on each row: a
-    key only finds candidates.
+    ``unbound``: sources of the query that have no row yet, the scan included.
     """
-    found: dict[int, Expression] = {}
+    found: dict[int, tuple[Expression, Expression]] = {}
     for condition in conditions:
         if not isinstance(condition, Apply):
             continue
         for lookup in condition.lookups:
             place = lookup.column.place
             if lookup.column.source == scan.id and place not in found and _known(lookup.key, unbound):
-                found[place] = lookup.key
+                found[place] = lookup.key, condition
                 break
     for place, unique in enumerate(scan.table.uniques):
         if all(column in found for column in unique):
-            return Access(place, unique, tuple(found[column] for column in unique))
-    columns = tuple(sorted(found))
-    return Access(None, columns, tuple(found[column] for column in columns))
+            return _access(place, unique, found)
+    return _access(None, tuple(sorted(found)), found)
+
+
+def _access(unique: int | None, columns: tuple[int, ...], found: dict[int, tuple[Expression, Expression]]) -> Access:
+    keys, settled = tuple(found[column][0] for column in columns), tuple(found[column][1] for column in columns)
+    return Access(unique, columns, keys, settled)
 
 
 def _known(key: Expression, unbound: set[int]) -> bool:

@@ -40,6 +40,12 @@ def check_plan_errors(statement: Statement, rules: Rules) -> None:
         _Check(rules.fails_when_planned).statement(statement)
 
 
+def check_condition(condition: Expression, rules: Rules) -> None:
+    """The same for the condition of IF or WHILE, which a database plans as a query of its own."""
+    if rules.hides_errors:
+        _Check(rules.fails_when_planned).expression(condition, False, False)
+
+
 class _Check:
     def __init__(self, fails_when_planned: bool) -> None:
         self.fails_when_planned = fails_when_planned
@@ -114,16 +120,12 @@ class _Check:
                 return
 
     def applied(self, node: Apply, skipped: bool, conditional: bool) -> None:
-        if converts_parameter(node):
-            return
-        if is_constant(node):
+        if self.fails_when_planned and is_constant(node):
             self.constant(node, conditional)
-        elif skipped and node.primitive.partial and not _divides_by_constant(node):
+        elif skipped and node.primitive.partial and not _fails_nowhere_or_at_once(node):
             raise _refused(f"{_kind(node)} that can fail", "write CASE WHEN … THEN … END around it")
 
     def constant(self, node: Apply, conditional: bool) -> None:
-        if not self.fails_when_planned:
-            return
         try:
             constant_value(node)
         except OutsideFragment:
@@ -160,6 +162,11 @@ def _joined(source: object) -> list[Expression]:
     if not isinstance(source, Join):
         return []
     return [*_joined(source.left), *_joined(source.right), *source.on]
+
+
+def _fails_nowhere_or_at_once(node: Apply) -> bool:
+    """Whether no row decides if it fails: it is made of constants, converts a parameter, or divides by a number."""
+    return is_constant(node) or converts_parameter(node) or _divides_by_constant(node)
 
 
 def _divides_by_constant(node: Apply) -> bool:

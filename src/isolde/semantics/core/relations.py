@@ -46,15 +46,15 @@ Source = Scan | Derived | Join
 class Aggregate:
     """``function`` of the operand's values that are not null; without an operand, of the rows (``COUNT(*)``).
 
-    ``distinct``: only the first value of each such key counts; the value is bound to ``slot`` in it. ``loose``: values with
-    equal keys may differ, which is refused where it shows.
+    ``distinct``: only the first value of each such key counts; the value is bound to ``slot`` in it.
+    ``equals_differ``: values with equal keys may differ, as 1 and 1.0, which is refused where it shows.
     """
 
     function: Callable[[list[Any]], Any]
     operand: Expression | None
     slot: int = 0
     distinct: Expression | None = None
-    loose: bool = False
+    equals_differ: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Grouping:
     aggregates: tuple[Aggregate, ...]
     having: tuple[Expression, ...]
     whole: bool
-    loose: bool = False
+    equals_differ: bool = False
     spellings: tuple[Expression, ...] = ()
 
 
@@ -84,7 +84,7 @@ class Output:
 @dataclass(frozen=True, slots=True)
 class Distinct:
     keys: tuple[Expression, ...]
-    loose: bool = False
+    equals_differ: bool = False
     spellings: tuple[Expression, ...] = ()
 
 

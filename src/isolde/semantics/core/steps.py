@@ -117,7 +117,7 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class OpenCursor:
-    """``name`` is what PostgreSQL's transaction knows the cursor by; a ``private`` one is the procedure's own."""
+    """``name`` is what the transaction knows the cursor by; a ``private`` one is the procedure's own."""
 
     cursor: int
     name: str

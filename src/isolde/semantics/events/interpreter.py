@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from isolde.errors import ExecutionError
@@ -50,7 +51,7 @@ class Interpreter(Evaluator):
         self, catalog: Catalog, tables: Sequence[TableView], clock: Callable[[], datetime], counts_found: bool = False
     ) -> None:
         self.catalog, self.tables, self.clock, self.counts_found = catalog, tables, clock, counts_found
-        self.dialect, self.rules = catalog.dialect, catalog.rules
+        self.rules = catalog.rules
         self._remembered: dict[int, list[Row]] = {}
 
     def writable(self, position: int) -> TableView:
@@ -113,6 +114,9 @@ class Interpreter(Evaluator):
             if isinstance(leaf, Derived):
                 env.bound[-leaf.id] = self.rows(leaf.query, env)
         matches = self._matches(plan(query.source, query.where), env)
+        if exists and not (query.grouping or query.distinct or query.limit or query.offset):
+            # The first row answers: no other is looked at.
+            return [() for _ in islice(matches, 1)]
         found = self._groups(query, query.grouping, matches, env) if query.grouping is not None else matches
         seen: dict[Any, Any] = {}
         out: list[tuple[Row, Row]] = []
@@ -125,7 +129,7 @@ class Interpreter(Evaluator):
                     one_spelling(seen.get(same), texts)
                     if seen.setdefault(same, texts) is not texts:
                         continue
-                elif query.distinct.loose:
+                elif query.distinct.equals_differ:
                     if not is_first(seen, same, row):
                         continue
                 elif seen.setdefault(same, row) is not row:
@@ -192,7 +196,7 @@ class Interpreter(Evaluator):
         spellings: dict[Row, Row] = {}
         for _ in matches:
             key = self._all(grouping.keys, env)
-            if grouping.loose:
+            if grouping.equals_differ:
                 is_first(keys, key, key)
             if grouping.spellings:
                 texts = self._all(grouping.spellings, env)
@@ -218,7 +222,7 @@ class Interpreter(Evaluator):
                 pairs.append((None if aggregate.distinct is None else self.value(aggregate.distinct, env), value))
         if aggregate.distinct is None:
             return aggregate.function([value for _, value in pairs])
-        return aggregate.function((distinct_same if aggregate.loose else distinct_values)(pairs))
+        return aggregate.function((distinct_same if aggregate.equals_differ else distinct_values)(pairs))
 
     # Changes
 
@@ -227,16 +231,16 @@ class Interpreter(Evaluator):
         assert isinstance(visit, Visit)
         values = [assigned.value for assigned in change.sets] if isinstance(change, Update) else []
         self._read_ahead([*change.where, *change.rereading, *values], env)
-        near = hits = 0
+        candidates = hits = 0
         for number, row in self.found(visit, change.scan, env):
             env.rows[change.scan.id] = row
             if self._holds(visit.conditions, env):
-                near += 1
+                candidates += 1
                 if self._holds(change.rereading, env):
                     hits += 1
                     yield number, row
         if change.rereading or (isinstance(change, Update) and change.sets_reread):
-            constraints.refuse_seen_changes(hits, near)
+            constraints.refuse_seen_changes(hits, candidates)
 
     def _update(self, change: Update, env: Environment) -> Answer:
         hits = [(number, row, self._assigned(change.sets, row, env)) for number, row in self._hits(change, env)]
@@ -279,7 +283,8 @@ class Interpreter(Evaluator):
         size = len(change.rows)
         rows: Iterable[Row] = (self._all(row, env) for row in change.rows)
         if change.query is not None:
-            found = self.rows(change.query, env)
+            query = change.query
+            found = constraints.half_way(self, change.table.position, lambda: self.rows(query, env))
             size, rows = len(found), (self._from_query(change, row, env) for row in found)
         elif change.batch is not None:
             given = env.variables[change.batch.slot]

@@ -8,11 +8,10 @@ from typing import Any, Protocol, TypeVar
 
 from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.core.catalog import Catalog, Reference
-from isolde.semantics.core.dialects import Rules
+from isolde.semantics.core.dialects import IdSource, Rules
 from isolde.semantics.core.types import outside
 from isolde.semantics.tables.ids import Ids
 from isolde.semantics.tables.view import Row, TableView
-from isolde.tx.dialects import Dialect
 from isolde.tx.statements import InsertMode
 
 Hit = tuple[int, Row, Row]
@@ -29,7 +28,6 @@ class Tables(Protocol):
     """
 
     catalog: Catalog
-    dialect: Dialect
     rules: Rules
     tables: Sequence[TableView]
     counts_found: bool
@@ -48,19 +46,20 @@ class Checks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpdatePlan:
-    """``rekeys``: columns of a unique key are set. ``draws``: it gives generated ids."""
+    """``rekeys``: columns of a unique key are set. ``draws``: it gives generated ids. ``moves_ids``: it sets their column."""
 
     position: int
     checks: Checks
     rekeys: bool
     draws: bool
+    moves_ids: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InsertPlan:
     """``target``: the unique keys that ON CONFLICT looks at. ``from_query``: the rows are not written out.
     ``unordered``: they come in no order that a database must keep. ``rekeys``: ON CONFLICT changes columns of a key.
-    ``rereads``: it has a query over the table itself.
+    ``rereads``: it has a query over the table itself. ``queries``: its rows are several, and queries are among their values.
     """
 
     position: int
@@ -74,6 +73,7 @@ class InsertPlan:
     unordered: bool
     rekeys: bool
     rereads: bool
+    queries: bool
 
 
 # Unique keys
@@ -114,29 +114,46 @@ def updated(store: Tables, plan: UpdatePlan, hits: list[Hit]) -> int:
         raise outside(
             "an UPDATE that gives generated ids to several rows", "one statement a row: the order of rows decides"
         )
-    if checks.row is not None:
-        for _, _, row in hits:
-            checks.row(row)
-    if plan.rekeys:
-        _check_new_keys(table, hits)
-    for number, _, row in hits:
-        table.put(number, row, not plan.rekeys)
-    if plan.rekeys:
-        if len(hits) > 1:
-            _order_matters(table, hits)
-        if store.dialect is Dialect.MYSQL and table.info.generated is not None:
-            place = table.info.generated
-            table.ids.next = max(table.ids.next, *(row[place] + 1 for _, _, row in hits), 0)
-    if checks.outgoing or checks.incoming:
-        _references(store, checks, [hit[2] for hit in hits], [hit[1] for hit in hits])
+    try:
+        if checks.row is not None:
+            for _, _, row in hits:
+                checks.row(row)
+        if plan.rekeys:
+            _check_new_keys(table, hits)
+        for number, _, row in hits:
+            table.put(number, row, not plan.rekeys)
+        if plan.rekeys:
+            _rekeyed(store, table, hits)
+        if checks.outgoing or checks.incoming:
+            _references(store, checks, [hit[2] for hit in hits], [hit[1] for hit in hits])
+    except ExecutionError:
+        table.ids.uncertain = table.ids.uncertain or plan.moves_ids
+        raise
     if store.rules.counts_changed and not store.counts_found:
         return sum(old != new for _, old, new in hits)
     return len(hits)
 
 
-def refuse_seen_changes(hits: int, near: int) -> None:
-    """``near``: how many rows are changed if the conditions with queries over the table hold for them (SQLite)."""
-    if hits and max(hits, near) > 1:
+def _rekeyed(store: Tables, table: TableView, hits: list[Hit]) -> None:
+    if len(hits) > 1:
+        _order_matters(table, hits)
+    place = table.info.generated
+    if store.rules.ids is IdSource.RESERVED and place is not None:
+        table.ids.next = max(table.ids.next, *(row[place] + 1 for _, _, row in hits), 0)
+
+
+def half_way(store: Tables, position: int, statement: Callable[[], Answer]) -> Answer:
+    """Runs it. MySQL's counter of ids follows a statement row by row: if it fails, it came as far as the plan has it."""
+    try:
+        return statement()
+    except ExecutionError:
+        store.writable(position).ids.uncertain = True
+        raise
+
+
+def refuse_seen_changes(hits: int, candidates: int) -> None:
+    """``candidates``: how many rows are changed if the conditions with queries over the table hold for them (SQLite)."""
+    if hits and max(hits, candidates) > 1:
         raise outside(
             "a change of several rows in SQLite with a query over what it changes",
             "read first: the query may see the rows that were changed before, in the order of the plan",
@@ -190,7 +207,7 @@ def deleted(store: Tables, position: int, hits: list[tuple[int, Row]]) -> int:
     for reference in store.catalog.references:
         if reference.parent == position:
             _orphans(store, reference, [row for _, row in hits])
-            if store.dialect is Dialect.MYSQL and reference.child == position and len(hits) > 1:
+            if store.rules.checks_references_by_row and reference.child == position and len(hits) > 1:
                 _self_reference(reference, [row for _, row in hits])
     return len(hits)
 
@@ -203,7 +220,7 @@ def _self_reference(reference: Reference, rows: list[Row]) -> None:
             raise outside("a DELETE of rows that refer to each other in MySQL", "whether it fails depends on the order")
 
 
-# Foreign keys: at the end of the statement
+# Foreign keys: at the end of the statement, in MySQL after each row
 
 
 def _references(store: Tables, checks: Checks, rows: Iterable[Row], gone: list[Row]) -> None:
@@ -230,10 +247,16 @@ def _there(table: TableView, columns: tuple[int, ...], key: Any) -> bool:
     return bool(table.by_equal(columns, key))
 
 
+def _incoming(store: Tables, position: int, gone: list[Row]) -> None:
+    for reference in store.catalog.references:
+        if reference.parent == position:
+            _orphans(store, reference, gone)
+
+
 def _orphans(store: Tables, reference: Reference, gone: list[Row]) -> None:
-    """No child refers to a key that is gone. In MySQL, a row that referred to itself was its own child."""
+    """No child refers to a key that is gone. Where each row is checked, one that referred to itself was its own child."""
     parent, child = store.tables[reference.parent], store.tables[reference.child]
-    itself = store.dialect is Dialect.MYSQL and reference.parent == reference.child
+    itself = store.rules.checks_references_by_row and reference.parent == reference.child
     for row in gone:
         key = reference.parent_key(row)
         if key is None or _there(parent, reference.parent_columns, key):
@@ -247,222 +270,207 @@ def _orphans(store: Tables, reference: Reference, gone: list[Row]) -> None:
 # INSERT
 
 
-def inserted(
-    store: Tables, plan: InsertPlan, size: int, rows: Iterable[Row], resolve: Resolve | None
-) -> tuple[int, list[Row]]:
-    """``size``: how many rows there are to insert."""
-    if plan.unordered and size > 1:
-        return half_way(store, plan.position, lambda: _inserted(store, plan, size, rows, resolve))
-    return _inserted(store, plan, size, rows, resolve)
-
-
-def half_way(store: Tables, position: int, statement: Callable[[], Answer]) -> Answer:
-    """Runs it; if it fails, nobody can tell which ids of the table it took."""
-    try:
-        return statement()
-    except ExecutionError:
-        store.writable(position).ids.uncertain = True
-        raise
-
-
-def _inserted(
-    store: Tables, plan: InsertPlan, size: int, rows: Iterable[Row], resolve: Resolve | None
-) -> tuple[int, list[Row]]:
-    table = store.writable(plan.position)
-    counter = table.ids.next
-    try:
-        return _several(store, plan, table, size, rows, resolve)
-    except OutsideFragment:
-        # A failed INSERT uses up ids; one that is refused was never run.
-        table.ids.next = counter
-        raise
-
-
 def inserted_plainly(store: Tables, plan: InsertPlan, rows: Iterable[Row]) -> tuple[int, list[Row]]:
     """Rows of a table without generated ids, and no ON CONFLICT."""
     table, check, outgoing = store.writable(plan.position), plan.checks.row, plan.checks.outgoing
-    one_by_one = store.dialect is Dialect.MYSQL
+    by_row = store.rules.checks_references_by_row
     done = []
     for row in rows:
         if check is not None:
             check(row)
-        for place, unique in enumerate(table.info.unique_keys):
-            key = unique(row)
-            if key is not None and table.by_key(place, key):
-                raise taken(table, place, key)
-        table.put(None, row)
+        add(table, row)
         done.append(row)
-        if one_by_one and outgoing:
+        if by_row and outgoing:
             _references(store, plan.checks, [row], [])
-    if outgoing and not one_by_one:
+    if not by_row:
         for reference in outgoing:
             _parents(store, reference, done)
     return len(done), done
 
 
-def _several(
-    store: Tables, plan: InsertPlan, table: TableView, size: int, rows: Iterable[Row], resolve: Resolve | None
+def inserted(
+    store: Tables, plan: InsertPlan, size: int, rows: Iterable[Row], resolve: Resolve | None
 ) -> tuple[int, list[Row]]:
-    mysql, alone = store.dialect is Dialect.MYSQL, not plan.from_query and size == 1
-    if plan.unordered and (plan.conflict or plan.mode is not InsertMode.PLAIN or table.info.generated is not None):
-        rows = list(rows)
-        _refuse_open_order(store, plan, table, rows)
-    reserve = Ids(store.dialect, table, None if plan.from_query else size)
-    done: list[Row] = []
-    gone: list[Row] = []
-    new: dict[int, Row] = {}
-    count = 0
-    # MySQL draws an id for a row that passed its checks, which cannot speak of the id; IGNORE draws for all of several rows.
-    first_tested = mysql and (plan.mode is not InsertMode.IGNORE or alone)
-    for given in rows:
-        if first_tested and plan.checks.row is not None:
-            plan.checks.row(reserve.imagined(given))
-        row = reserve.filled(given)
-        if plan.mode is InsertMode.IGNORE and not _acceptable(store, plan, row, alone):
-            reserve.unused()
-            continue
-        if plan.checks.row is not None and not first_tested:
-            plan.checks.row(row)
+    """``size``: how many rows there are to insert."""
+    table = store.writable(plan.position)
+    counter = table.ids.next
+    try:
+        return _Insertion(store, plan, size, resolve).run(rows)
+    except OutsideFragment:
+        # A failed INSERT uses up ids; one that is refused was never run.
+        table.ids.next = counter
+        raise
+    except ExecutionError as error:
+        if plan.queries or (plan.unordered and size > 1):
+            table.ids.uncertain = True
+        if plan.mode is InsertMode.IGNORE and store.rules.ignore_bends_values and error.kind in _BENT:
+            raise outside(
+                f"INSERT IGNORE of a value that does not fit ({error}) in MySQL", "give values that fit"
+            ) from None
+        raise
+
+
+_BENT = frozenset({"conversion", "out-of-range", "division-by-zero", "cardinality"})
+"""Errors that IGNORE makes warnings of, and other values of those that do not fit."""
+
+
+class _Insertion:
+    """One INSERT on its way: ``done`` are the rows that it gives, ``new`` those that it put by their numbers, ``gone`` those
+    that were there before.
+    """
+
+    def __init__(self, store: Tables, plan: InsertPlan, size: int, resolve: Resolve | None) -> None:
+        self.store, self.plan, self.resolve = store, plan, resolve
+        self.rules = store.rules
+        self.table = store.writable(plan.position)
+        self.alone = not plan.from_query and size == 1
+        self.ids = Ids(self.rules.ids, self.table, None if plan.from_query else size)
+        self.done: list[Row] = []
+        self.gone: list[Row] = []
+        self.new: dict[int, Row] = {}
+
+    def run(self, rows: Iterable[Row]) -> tuple[int, list[Row]]:
+        store, plan, info = self.store, self.plan, self.table.info
+        if plan.unordered and (plan.conflict or plan.mode is not InsertMode.PLAIN or info.generated is not None):
+            rows = list(rows)
+            self._refuse_open_order(rows)
+        count = sum(map(self._row, rows))
+        if not self.rules.checks_references_by_row:
+            for reference in plan.checks.outgoing:
+                _parents(store, reference, list(self.new.values()))
+        if self.gone:
+            _incoming(store, plan.position, self.gone)
+        return count, self.done
+
+    def _row(self, given: Row) -> int:
+        """Inserts one row, or does what is done in its place; how many rows that counts for."""
+        plan, ids, check, ignoring = self.plan, self.ids, self.plan.checks.row, self.plan.mode is InsertMode.IGNORE
+        # MySQL draws an id for a row that passed its checks, which cannot speak of the id; IGNORE draws for all of several rows.
+        first_tested = self.rules.ids is IdSource.RESERVED and (not ignoring or self.alone)
+        if first_tested and check is not None:
+            check(ids.imagined(given))
+        row = ids.filled(given)
+        if ignoring and not self._acceptable(row):
+            ids.unused()
+            return 0
+        if check is not None and not first_tested:
+            check(row)
+        count = 1
         if plan.mode is InsertMode.REPLACE:
-            count += _cleared(store, plan, table, row, reserve, gone)
-        elif plan.conflict or plan.mode is InsertMode.IGNORE:
-            uniques = plan.target if plan.conflict else range(len(table.info.uniques))
-            there = conflicts(table, row, uniques)
+            count += self._cleared(row)
+        elif plan.conflict or ignoring:
+            there = conflicts(self.table, row, plan.target if plan.conflict else range(len(self.table.info.uniques)))
             if there:
-                reserve.unused()
-                count += _resolved(store, plan, table, there, row, resolve, new, done, gone)
-                if done:
-                    reserve.seen(done[-1])
-                continue
+                ids.unused()
+                count = self._resolved(there, row)
+                if self.done:
+                    ids.seen(self.done[-1])
+                return count
         try:
-            new[add(table, row)] = row
+            self.new[add(self.table, row)] = row
         except ExecutionError:
             if plan.from_query:
                 # MySQL's counter follows the ids of an INSERT … SELECT also where a key is taken.
-                reserve.seen(row)
+                ids.seen(row)
             raise
-        if mysql:
+        if self.rules.checks_references_by_row:
             # Before its id is seen: InnoDB's counter does not follow a row that a foreign key forbids.
-            _references(store, plan.checks, [row], [])
-        reserve.seen(row)
-        done.append(row)
-        count += 1
-    if not mysql:
-        for reference in plan.checks.outgoing:
-            _parents(store, reference, list(new.values()))
-    if gone:
-        _incoming(store, plan.position, gone)
-    return count, done
+            _references(self.store, plan.checks, [row], [])
+        ids.seen(row)
+        self.done.append(row)
+        return count
 
+    def _cleared(self, row: Row) -> int:
+        """REPLACE deletes the rows that hold a key of the new one; how many it counts for them."""
+        there = conflicts(self.table, row, range(len(self.table.info.uniques)))
+        for number, old in there.items():
+            self.gone.append(old)
+            self.table.put(number, None)
+        if not self.rules.counts_replaced:
+            return 0
+        if there:
+            # It tried to insert the row first.
+            self.ids.seen(row)
+        # The row is deleted before the new one comes, whose key would do as well.
+        _incoming(self.store, self.plan.position, self.gone)
+        same = len(there) == 1 and next(iter(there.values())) == row
+        return 0 if same and self._in_place(row) else len(there)
 
-def _cleared(store: Tables, plan: InsertPlan, table: TableView, row: Row, reserve: Ids, gone: list[Row]) -> int:
-    """REPLACE deletes the rows that hold a key of the new one; how many it counts for them."""
-    there = conflicts(table, row, range(len(table.info.uniques)))
-    for number, old in there.items():
-        gone.append(old)
-        table.put(number, None)
-    if store.dialect is not Dialect.MYSQL:
-        return 0
-    if there:
-        # It tried to insert the row first.
-        reserve.seen(row)
-    # The row is deleted before the new one comes, whose key would do as well.
-    _incoming(store, plan.position, gone)
-    same = len(there) == 1 and next(iter(there.values())) == row
-    return 0 if same and _in_place(store, table, row) else len(there)
+    def _in_place(self, row: Row) -> bool:
+        """MySQL updates the row that REPLACE finds by the last key of a table without children; one that stays is not counted."""
+        info = self.table.info
+        first = next(place for place, key in enumerate(info.unique_keys) if key(row) is not None)
+        referred = any(reference.parent == info.position for reference in self.store.catalog.references)
+        return first == len(info.uniques) - 1 and not referred
 
+    def _refuse_open_order(self, rows: list[Row]) -> None:
+        """Of what a query finds in no order: ids are given, and keys are taken, in the order of the plan."""
+        plan, info = self.plan, self.table.info
+        if len(set(map(repr, rows))) < 2:
+            return
+        if info.generated is not None:
+            drawn = any(map(self.ids.draws, rows))
+            if not plan.supplied if self.rules.ids is IdSource.SEQUENCE else drawn:
+                raise order_matters("different rows get generated ids")
+        if not plan.conflict and plan.mode is InsertMode.PLAIN:
+            return
+        if plan.rekeys:
+            raise order_matters("ON CONFLICT changes the key of a row")
+        for unique in info.unique_keys:
+            keys = [key for row in rows if (key := unique(row)) is not None]
+            if len(set(keys)) < len(keys):
+                raise order_matters("different rows have one key")
 
-def _in_place(store: Tables, table: TableView, row: Row) -> bool:
-    """MySQL updates the row that REPLACE finds by the last key of a table that none refers to, and counts no change of none."""
-    first = next(place for place, key in enumerate(table.info.unique_keys) if key(row) is not None)
-    referred = any(reference.parent == table.info.position for reference in store.catalog.references)
-    return first == len(table.info.uniques) - 1 and not referred
+    def _acceptable(self, row: Row) -> bool:
+        """IGNORE leaves out rows that a check or a foreign key forbids; MySQL would make a zero of a null."""
+        plan, bends = self.plan, self.rules.ignore_bends_values
+        try:
+            if plan.checks.row is not None:
+                plan.checks.row(row)
+            for reference in plan.checks.outgoing if bends else ():
+                # A row may refer to itself.
+                if reference.parent != plan.position or reference.child_key(row) != reference.parent_key(row):
+                    _parents(self.store, reference, [row])
+        except ExecutionError as error:
+            if error.kind == "not-null" and bends:
+                raise outside("INSERT IGNORE of a null into a NOT NULL column in MySQL", "give a value") from None
+            if error.kind == "check" and bends and self.alone:
+                # MariaDB leaves it out only where other rows come with it.
+                raise
+            return False
+        return True
 
-
-def _refuse_open_order(store: Tables, plan: InsertPlan, table: TableView, rows: list[Row]) -> None:
-    """Of what a query finds in no order: ids are given, and keys are taken, in the order of the plan."""
-    if len(set(map(repr, rows))) < 2:
-        return
-    place = table.info.generated
-    if place is not None:
-        drawn = not plan.supplied
-        if store.dialect is not Dialect.POSTGRESQL:
-            drawn = any(row[place] is None or (row[place] == 0 and store.dialect is Dialect.MYSQL) for row in rows)
-        if drawn:
-            raise order_matters("different rows get generated ids")
-    if not plan.conflict and plan.mode is InsertMode.PLAIN:
-        return
-    if plan.rekeys:
-        raise order_matters("ON CONFLICT changes the key of a row")
-    for unique in table.info.unique_keys:
-        keys = [key for row in rows if (key := unique(row)) is not None]
-        if len(set(keys)) < len(keys):
-            raise order_matters("different rows have one key")
+    def _resolved(self, there: dict[int, Row], row: Row) -> int:
+        """ON CONFLICT DO UPDATE, ON DUPLICATE KEY UPDATE, or nothing."""
+        plan, rules = self.plan, self.rules
+        if not plan.updating or self.resolve is None:
+            return 0
+        number, old = next(iter(there.items()))
+        if len(there) > 1 and rules.counts_replaced:
+            raise outside("ON DUPLICATE KEY UPDATE where several rows hold a key", "delete the others first")
+        if rules.updates_row_once and number in self.new:
+            raise ExecutionError("cardinality", "ON CONFLICT DO UPDATE cannot affect a row a second time")
+        if plan.rereads and self.new:
+            # PostgreSQL shows it the table as it was before the statement, SQLite as it was when the query was first asked.
+            raise outside(
+                "ON CONFLICT with a query over the table, after another row of the INSERT", "insert row by row"
+            )
+        changed = self.resolve(old, row)
+        if changed is None:
+            return 0
+        if plan.checks.row is not None:
+            plan.checks.row(changed)
+        _check_new_keys(self.table, [(number, old, changed)])
+        self.table.put(number, changed)
+        self.new[number] = changed
+        self.done.append(changed)
+        self.gone.append(old)
+        if rules.checks_references_by_row:
+            _references(self.store, plan.checks, [changed], [old])
+        if rules.counts_replaced:
+            return 2 if old != changed else int(self.store.counts_found)
+        return 1
 
 
 def order_matters(what: str) -> OutsideFragment:
     return outside(f"an INSERT … SELECT in which {what}", "order the query by a key: the order of its rows decides")
-
-
-def _incoming(store: Tables, position: int, gone: list[Row]) -> None:
-    for reference in store.catalog.references:
-        if reference.parent == position:
-            _orphans(store, reference, gone)
-
-
-def _acceptable(store: Tables, plan: InsertPlan, row: Row, alone: bool) -> bool:
-    """IGNORE leaves out rows that a check or a foreign key forbids; MySQL would bend a null to a zero."""
-    try:
-        if plan.checks.row is not None:
-            plan.checks.row(row)
-        if store.dialect is Dialect.MYSQL:
-            for reference in plan.checks.outgoing:
-                # A row may refer to itself.
-                if reference.parent != plan.position or reference.child_key(row) != reference.parent_key(row):
-                    _parents(store, reference, [row])
-    except ExecutionError as error:
-        if error.kind == "not-null" and store.dialect is Dialect.MYSQL:
-            raise outside("INSERT IGNORE of a null into a NOT NULL column in MySQL", "give a value") from None
-        if error.kind == "check" and store.dialect is Dialect.MYSQL and alone:
-            # MariaDB leaves it out only where other rows come with it.
-            raise
-        return False
-    return True
-
-
-def _resolved(
-    store: Tables,
-    plan: InsertPlan,
-    table: TableView,
-    there: dict[int, Row],
-    row: Row,
-    resolve: Resolve | None,
-    new: dict[int, Row],
-    done: list[Row],
-    gone: list[Row],
-) -> int:
-    """ON CONFLICT DO UPDATE, ON DUPLICATE KEY UPDATE, or nothing. MySQL counts 2 for a row that changed, 0 for another."""
-    if not plan.updating or resolve is None:
-        return 0
-    number, old = next(iter(there.items()))
-    if len(there) > 1 and store.dialect is Dialect.MYSQL:
-        raise outside("ON DUPLICATE KEY UPDATE where several rows hold a key", "delete the others first")
-    if store.dialect is Dialect.POSTGRESQL and number in new:
-        raise ExecutionError("cardinality", "ON CONFLICT DO UPDATE cannot affect a row a second time")
-    if plan.rereads and new:
-        # PostgreSQL shows it the table as it was before the statement, SQLite as it was when the query was first asked.
-        raise outside("ON CONFLICT with a query over the table, after another row of the INSERT", "insert row by row")
-    changed = resolve(old, row)
-    if changed is None:
-        return 0
-    if plan.checks.row is not None:
-        plan.checks.row(changed)
-    _check_new_keys(table, [(number, old, changed)])
-    table.put(number, changed)
-    new[number] = changed
-    done.append(changed)
-    gone.append(old)
-    if store.dialect is Dialect.MYSQL:
-        _references(store, plan.checks, [changed], [old])
-        return 2 if old != changed else int(store.counts_found)
-    return 1

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from isolde.errors import ExecutionError
+from isolde.semantics.core.dialects import IdSource
 from isolde.semantics.core.types import outside
 from isolde.semantics.tables.view import Row, TableView
-from isolde.tx.dialects import Dialect
 
 
 class Ids:
-    """Generated ids of one INSERT. MySQL reserves as many as there are rows, or 1, 2, 4, … if it does not know.
-
-    ``known`` is the number of rows, if the statement tells.
+    """Generated ids of one INSERT. Those that are reserved (MySQL) are as many as there are rows, or 1, 2, 4, … if it does not
+    know. ``known`` is the number of rows, if the statement tells.
     """
 
-    def __init__(self, dialect: Dialect, table: TableView, known: int | None) -> None:
-        self.table, self.dialect, self.known = table, dialect, known
+    def __init__(self, source: IdSource, table: TableView, known: int | None) -> None:
+        self.table, self.source, self.known = table, source, known
         self.place = table.info.generated
         self.left = 0
         self.size = 1
@@ -25,17 +24,21 @@ class Ids:
         self.took = False
 
     def filled(self, row: Row) -> Row:
-        if self.place is None or self.dialect is Dialect.POSTGRESQL:
+        if self.place is None or self.source is IdSource.SEQUENCE:
             return row
-        value = row[self.place]
         self.took = False
         self.row += 1
-        if value is None or (value == 0 and self.dialect is Dialect.MYSQL):
-            value = self._largest() + 1 if self.dialect is Dialect.SQLITE else self._reserved()
+        if self.draws(row):
+            value = self._largest() + 1 if self.source is IdSource.LARGEST else self._reserved()
             return (*row[: self.place], value, *row[self.place + 1 :])
-        if self.dialect is Dialect.SQLITE and not isinstance(value, int):
+        if self.source is IdSource.LARGEST and not isinstance(row[self.place], int):
             raise ExecutionError("conversion", "datatype mismatch")
         return row
+
+    def draws(self, row: Row) -> bool:
+        """Whether the row is to get an id: its column has a null, or in MySQL a zero."""
+        value = row[self.place] if self.place is not None else 1
+        return value is None or (value == 0 and self.source is IdSource.RESERVED)
 
     def imagined(self, row: Row) -> Row:
         """The row with some id, if it is to get one: nothing is drawn for it."""
@@ -65,14 +68,14 @@ class Ids:
 
     def unused(self) -> None:
         """The row was not inserted: MySQL gives its id to the next one."""
-        if self.took and self.dialect is Dialect.MYSQL:
+        if self.took:
             self.left += 1
             self.next -= 1
             self.took = False
 
     def seen(self, row: Row) -> None:
         """MySQL's counter follows ids that were given, and so do those that are still reserved."""
-        if self.place is None or self.dialect is not Dialect.MYSQL:
+        if self.place is None or self.source is not IdSource.RESERVED:
             return
         value = row[self.place]
         if value >= self.table.ids.next:

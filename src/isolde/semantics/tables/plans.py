@@ -23,6 +23,7 @@ def update_plan(catalog: Catalog, change: Update, checking: Checking) -> UpdateP
         _checks(catalog, info, places, checking),
         any(place in unique for unique in info.uniques for place in places),
         any(isinstance(assigned.value, NextId) for assigned in change.sets),
+        info.generated in places,
     )
 
 
@@ -41,6 +42,7 @@ def insert_plan(catalog: Catalog, change: Insert, checking: Checking) -> InsertP
         unordered=not change.ordered,
         rekeys=any(assigned & set(unique) for unique in info.uniques),
         rereads=conflict is not None and conflict.rereads,
+        queries=change.queries and len(change.rows) > 1,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isolde.semantics.core.dialects.base import Rules
+from isolde.semantics.core.dialects.base import IdSource, Rules
 from isolde.semantics.core.dialects.mysql import MySQL
 from isolde.semantics.core.dialects.postgresql import PostgreSQL
 from isolde.semantics.core.dialects.sqlite import SQLite
@@ -21,4 +21,4 @@ def rules_of(dialect: Dialect, changing: bool = False) -> Rules:
     return (_CHANGING if changing else _QUERYING)[dialect]
 
 
-__all__ = ["Rules", "rules_of"]
+__all__ = ["IdSource", "Rules", "rules_of"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -29,7 +30,7 @@ from isolde.semantics.core.nodes import (
 )
 from isolde.semantics.core.primitives import Primitive
 from isolde.semantics.core.types import ANY, BOOLEAN, NULL, UNTYPED, Sort, ValueType
-from isolde.semantics.core.values import numbers
+from isolde.semantics.core.values import numbers, texts
 from isolde.tx import expressions as tx
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Aggregation, Binary, Function, Unary
@@ -48,7 +49,7 @@ COMPARISONS: dict[Binary, Primitive] = {
 }
 
 
-# Exact and inexact arithmetic that PostgreSQL and MySQL share
+# Arithmetic and functions that PostgreSQL and MySQL share
 DECIMAL_ARITHMETIC = {
     Binary.ADD: primitives.primitive("+ decimal", numbers.decimal_sum, smt="+"),
     Binary.SUBTRACT: primitives.primitive("- decimal", numbers.decimal_difference, smt="-"),
@@ -73,6 +74,25 @@ NEGATED_DECIMAL = primitives.primitive(
     "- decimal (sign)", lambda value: numbers.positive_zero(-value), "{f}(-{0})", helper=numbers.positive_zero
 )
 NEGATED_FLOAT = primitives.primitive("- float (sign)", lambda value: -value, "(-{0})")
+
+
+class IdSource(StrEnum):
+    """Where the values of a generated column come from."""
+
+    SEQUENCE = "sequence"
+    """The column's default is the next value of a sequence (PostgreSQL)."""
+    RESERVED = "reserved"
+    """A counter of the table, which a statement reserves its ids from and which follows ids that are given (MySQL)."""
+    LARGEST = "largest"
+    """One more than the largest number of a row (SQLite)."""
+
+
+TEXT_FUNCTIONS = {
+    Function.LOWER: primitives.primitive("lower", texts.lower),
+    Function.UPPER: primitives.primitive("upper", texts.upper),
+    Function.TRIM: primitives.primitive("trim", texts.trim),
+    Function.CHARACTER_LENGTH: primitives.primitive("char_length", len),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +138,60 @@ class Rules(ABC):
     """Whether a change applies to each row as soon as it is found, so that queries in it see rows changed before (SQLite)."""
     shows_rows_before: ClassVar[bool] = False
     """Whether a query among the values of an INSERT sees the rows before it (MySQL; refused where it would show)."""
-    draws_ids_as_defaults: ClassVar[bool] = False
-    """Whether the default of a generated column is the next value of a sequence (PostgreSQL)."""
+    ids: ClassVar[IdSource]
+    checks_references_by_row: ClassVar[bool] = False
+    """Whether foreign keys are checked after each row, and not at the end of a statement (MySQL)."""
+    counts_replaced: ClassVar[bool] = False
+    """Whether a row that REPLACE or ON DUPLICATE KEY UPDATE puts in place of another counts twice (MySQL)."""
+    updates_row_once: ClassVar[bool] = False
+    """Whether it is an error that ON CONFLICT changes a row which the same INSERT has put there (PostgreSQL)."""
+    ignore_bends_values: ClassVar[bool] = False
+    """Whether IGNORE makes other values of those that do not fit, and leaves out rows without a parent (MySQL)."""
     needs_defaults: ClassVar[bool] = False
     """Whether a NOT NULL column without a value and without a default is an error before the row is looked at."""
+    # Forms that a dialect has or has not
+    orders_nulls: ClassVar[bool] = True
+    """Whether ORDER BY has NULLS FIRST and NULLS LAST."""
+    in_takes_limit: ClassVar[bool] = True
+    """Whether the query of IN may have a LIMIT."""
+    returns_updated: ClassVar[bool] = True
+    """Whether an UPDATE has RETURNING."""
+    has_insert_modes: ClassVar[bool] = True
+    """Whether an INSERT has IGNORE and REPLACE."""
+    has_on_duplicate_key: ClassVar[bool] = False
+    """Whether ON DUPLICATE KEY UPDATE stands for ON CONFLICT: no key and no WHERE is written (MySQL)."""
+    conflict_update_needs_key: ClassVar[bool] = False
+    """Whether ON CONFLICT DO UPDATE must name the columns of a key (PostgreSQL)."""
+    fills_last_columns: ClassVar[bool] = False
+    """Whether an INSERT that names no columns may give fewer values than there are (PostgreSQL)."""
+
+    # What dialects mean by the same form
+    results_are_determined: ClassVar[bool] = False
+    """Whether a result that GROUP BY or DISTINCT leaves open is an error (PostgreSQL); others take some row's (refused)."""
+    folds_texts: ClassVar[bool] = False
+    """Whether texts that differ may be equal, as 'a' and 'A' in MySQL."""
+    rounds_distinct_floats: ClassVar[bool] = False
+    """Whether computed floats are rounded before DISTINCT compares them (MySQL; refused)."""
+    scalar_takes_first: ClassVar[bool] = False
+    """Whether the first of several rows is the value of a scalar query; else they are an error."""
+    row_is_null_by_columns: ClassVar[bool] = False
+    """Whether IS NULL of a row asks for all of its columns (PostgreSQL)."""
+    replace_puts_defaults: ClassVar[bool] = False
+    """Whether REPLACE puts the default in place of a null that a column does not take (SQLite)."""
+    negative_limit_is_none: ClassVar[bool] = False
+    """Whether a negative LIMIT lets all rows through; else it is an error."""
+
+    # Transactions and procedures
+    errors_end_transactions: ClassVar[bool] = False
+    """Whether a transaction in which a statement failed can only be rolled back (PostgreSQL)."""
+    shares_cursors: ClassVar[bool] = False
+    """Whether a cursor's name is known in the whole transaction, and not in its procedure alone (PostgreSQL)."""
+    conditions_are_boolean: ClassVar[bool] = False
+    """Whether the condition of IF and WHILE must be a boolean (PostgreSQL)."""
+    missing_row_clears: ClassVar[bool] = False
+    """Whether a FETCH without a row sets its variables to null (PostgreSQL)."""
+    pads_variables: ClassVar[bool] = False
+    """Whether a row may have more or fewer columns than variables take (PostgreSQL; refused); else that is an error."""
     exists_type: ClassVar[ValueType] = BOOLEAN
     integer_type: ClassVar[ValueType]
     """The type of counts and of loop variables."""
@@ -235,7 +305,7 @@ class Rules(ABC):
     def probe(self, column: ValueType, node: Expression) -> Expression | None:
         """The key by which rows whose column equals the value are found, or ``None`` if no key can tell."""
 
-    def loose(self, node: Expression) -> bool:  # noqa: ARG002
+    def equals_differ(self, node: Expression) -> bool:  # noqa: ARG002
         """Whether two of its values may be equal and still differ: in their scale, their sign, or their type."""
         return False
 

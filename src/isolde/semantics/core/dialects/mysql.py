@@ -22,7 +22,9 @@ from isolde.semantics.core.dialects.base import (
     FLOAT_ARITHMETIC,
     NEGATED_DECIMAL,
     NEGATED_FLOAT,
+    TEXT_FUNCTIONS,
     AggregateForm,
+    IdSource,
     Rules,
     typed,
 )
@@ -57,7 +59,7 @@ from isolde.semantics.core.types import (
     type_error,
 )
 from isolde.semantics.core.values import mysql as my
-from isolde.semantics.core.values import numbers
+from isolde.semantics.core.values import numbers, texts
 from isolde.tx import expressions as tx
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Aggregation, Binary, Function, Unary
@@ -140,18 +142,16 @@ _FLOAT_QUOTIENT = _dividing("/ float", my.float_quotient)
 _DECIMAL_QUOTIENT = _dividing("/ decimal", my.decimal_quotient)
 _INTEGER_PART = _dividing("div", my.integer_part)
 _REMAINDER = _dividing("%", my.remainder)
-_TEXT_TO_NUMBER = {
-    False: primitive("mysql text to number", my.text_number),
-    True: primitive("mysql text to number, changing", my.strict_text_number),
-}
-_TEXT_TO_INTEGER = {
-    False: primitive("mysql text to integer", my.text_integer),
-    True: primitive("mysql text to integer, changing", my.strict_text_integer),
-}
-_TEXT_TO_NEAREST = {
-    False: primitive("mysql text to nearest integer", my.text_nearest),
-    True: primitive("mysql text to nearest integer, changing", my.strict_text_nearest),
-}
+
+
+def _reading(name: str, lenient: Callable[[str], Any], strict: Callable[[str], Any]) -> dict[bool, Primitive]:
+    """By ``changing``: what does not belong to a number is left out in a query, refused in a statement that changes tables."""
+    return {False: primitive(f"mysql {name}", lenient), True: primitive(f"mysql {name}, changing", strict)}
+
+
+_TEXT_TO_NUMBER = _reading("text to number", my.text_number, my.strict_text_number)
+_TEXT_TO_INTEGER = _reading("text to integer", my.text_integer, my.strict_text_integer)
+_TEXT_TO_NEAREST = _reading("text to nearest integer", my.text_nearest, my.strict_text_nearest)
 _TO_FLOAT = primitive("mysql number to float", float)
 _TO_DECIMAL = primitive("mysql integer to decimal", Decimal)
 _DECIMAL_TO_INTEGER = primitive("mysql decimal to integer", numbers.nearest_integer)
@@ -195,19 +195,13 @@ _CAST_DECIMAL = primitive(
 _CLAMPED_DECIMAL = primitive("mysql cast to decimal", my.clamped_decimal)
 _STORED_FLOAT = primitive("mysql stored float", my.stored_float, errors="conversion out-of-range")
 _SINGLE = primitive("mysql float of 32 bits", numbers.single)
-_STORED_TEXT = primitive("mysql stored varchar(n)", my.stored_text, errors="out-of-range")
+_STORED_TEXT = primitive("mysql stored varchar(n)", texts.fitted_text, errors="out-of-range")
 _STORED_FIXED = primitive("mysql stored char(n)", my.stored_fixed, errors="out-of-range")
 _STORED_TIMESTAMP = primitive("mysql stored datetime", my.stored_timestamp, errors="conversion")
 _STORED_MOMENT = primitive("mysql stored timestamp", my.stored_moment, errors="conversion")
 _CUT = primitive("mysql cast to char(n)", lambda text, length: text[:length], "{0}[:{1}]")
 _UNCUT = primitive("mysql cast to char(n), changing", my.uncut, errors="conversion", partial=True)
 _CONCAT = primitive("mysql concat", lambda *texts: "".join(texts))
-_TEXT_FUNCTIONS = {
-    Function.LOWER: primitive("mysql lower", my.lower),
-    Function.UPPER: primitive("mysql upper", my.upper),
-    Function.TRIM: primitive("mysql trim", my.trim),
-}
-_LENGTH = primitive("mysql char_length", len)
 _SUBSTRING = primitive("mysql substring", my.substring)
 _EXTREMES = {
     Function.GREATEST: (
@@ -251,6 +245,16 @@ class MySQL(Rules):
     counts_changed = True
     needs_defaults = True
     shows_rows_before = True
+    ids = IdSource.RESERVED
+    checks_references_by_row = True
+    counts_replaced = True
+    ignore_bends_values = True
+    orders_nulls = False
+    in_takes_limit = False
+    returns_updated = False
+    has_on_duplicate_key = True
+    folds_texts = True
+    rounds_distinct_floats = True
     # MariaDB's text of an EXISTS is a binary one, which compares by its bytes.
     exists_type = ValueType(Sort.BOOLEAN, unconvertible="EXISTS taken as a text in MySQL")
     integer_type = BIGINT
@@ -395,7 +399,7 @@ class MySQL(Rules):
             return list(nodes), replace(TIMESTAMP, scale=max(type_.scale for type_ in types))
         if Sort.FLOAT in sorts:
             float_ = floating(types)
-            if float_.unconvertible and any(map(unseen, nodes)):
+            if float_.unconvertible and any(map(has_hidden_digits, nodes)):
                 raise outside(
                     f"{what} of computed decimals and {float_.unconvertible}", "write NULL, or cast it to DOUBLE"
                 )
@@ -494,7 +498,7 @@ class MySQL(Rules):
         if Sort.FLOAT in sorts:
             sides, float_ = (self.double(left), self.double(right)), floating([left.type, right.type])
             longer = operator is Binary.DIVIDE or (operator is Binary.MULTIPLY and min(scales) > 0)
-            if float_.unconvertible and (longer or unseen(left) or unseen(right)):
+            if float_.unconvertible and (longer or has_hidden_digits(left) or has_hidden_digits(right)):
                 raise outside(f"more digits than there are in {float_.unconvertible}", "cast it to DOUBLE")
             if operator is Binary.DIVIDE:
                 return self.apply(_FLOAT_QUOTIENT[self.changing], sides, float_)
@@ -632,7 +636,7 @@ class MySQL(Rules):
                 double = self.apply(_STORED_FLOAT, (node,), target)
                 return double if type_.bits != 32 else self.apply(_SINGLE, (double,), target)
             case Kind.TEXT:
-                if unseen(node):
+                if has_hidden_digits(node):
                     raise outside("a computed decimal stored as text", "cast it to CHAR")
                 text = self.to_text(node)
                 fit = _STORED_FIXED if type_.fixed else _STORED_TEXT
@@ -665,10 +669,10 @@ class MySQL(Rules):
                 # What comes after a null is not computed.
                 nulls = [place for place, text in enumerate(texts) if is_null(text)]
                 return self.apply(_CONCAT, texts[: nulls[0] + 1] if nulls else texts, TEXT)
-            case Function.LOWER | Function.UPPER | Function.TRIM:
-                return self.apply(_TEXT_FUNCTIONS[function], (self.to_text(arguments[0]),), TEXT)
-            case Function.CHARACTER_LENGTH:
-                return self.apply(_LENGTH, (self.to_text(arguments[0]),), integer_of(False, digits.LENGTH_DIGITS))
+            case Function.LOWER | Function.UPPER | Function.TRIM | Function.CHARACTER_LENGTH:
+                length = function is Function.CHARACTER_LENGTH
+                result = integer_of(False, digits.LENGTH_DIGITS) if length else TEXT
+                return self.apply(TEXT_FUNCTIONS[function], (self.to_text(arguments[0]),), result)
             case Function.SUBSTRING:
                 bounds = [self.integer(bound) for bound in arguments[1:]]
                 return self.apply(_SUBSTRING, [self.to_text(arguments[0]), *bounds], TEXT)
@@ -756,7 +760,7 @@ class MySQL(Rules):
             return AggregateForm(my.sum_floats if adding else my.average_floats, float_, operand)
         scale = operand.type.scale
         if adding:
-            return AggregateForm(my.sum_exact, decimal_of(scale, digits.summed(operand.type)), operand)
+            return AggregateForm(numbers.decimal_total, decimal_of(scale, digits.summed(operand.type)), operand)
         average = _AVERAGES[scale if is_stored(operand) else 0]
         return AggregateForm(average, decimal_of(scale + INCREMENT, operand.type.digits), operand)
 
@@ -764,7 +768,7 @@ class MySQL(Rules):
         if form.operand.type.sort is not Sort.DECIMAL or is_stored(form.operand) or form.function is len:
             return form
         shown = form.type.scale if alone else None
-        return replace(form, function=my.steady(form.function, form.operand.type.scale, shown))
+        return replace(form, function=my.same_for_all_plans(form.function, form.operand.type.scale, shown))
 
     def key(self, node: Expression) -> Expression:
         node = self.value(node)
@@ -805,7 +809,7 @@ class MySQL(Rules):
                 raise outside("a quotient out of a query in FROM in MySQL", "cast it to DECIMAL")
 
 
-def unseen(node: Expression) -> bool:
+def has_hidden_digits(node: Expression) -> bool:
     """Whether it may have more digits than it shows."""
     return node.type.sort is Sort.DECIMAL and not is_stored(node) and not isinstance(node, Constant)
 

@@ -15,7 +15,9 @@ from isolde.semantics.core.dialects.base import (
     FLOAT_ARITHMETIC,
     NEGATED_DECIMAL,
     NEGATED_FLOAT,
+    TEXT_FUNCTIONS,
     AggregateForm,
+    IdSource,
     Rules,
     typed,
     untyped,
@@ -38,7 +40,7 @@ from isolde.semantics.core.types import (
     outside,
     type_error,
 )
-from isolde.semantics.core.values import numbers
+from isolde.semantics.core.values import numbers, texts
 from isolde.semantics.core.values import postgresql as pg
 from isolde.tx import expressions as tx
 from isolde.tx.dialects import Dialect
@@ -125,14 +127,14 @@ _FROM_TEXT = {
 }
 _TO_TEXT = {
     Sort.INTEGER: primitive("postgresql integer to text", str),
-    Sort.DECIMAL: primitive("postgresql decimal to text", pg.decimal_text),
+    Sort.DECIMAL: primitive("postgresql decimal to text", texts.decimal_text),
     Sort.FLOAT: primitive("postgresql float to text", pg.float_text),
     Sort.BOOLEAN: primitive("postgresql boolean to text", pg.boolean_text),
     Sort.TIMESTAMP: primitive("postgresql timestamp to text", pg.timestamp_text),
 }
-_FITTED_DECIMAL = primitive("postgresql numeric(p, s)", pg.fitted_decimal, errors="out-of-range")
+_FITTED_DECIMAL = primitive("postgresql numeric(p, s)", numbers.fitted_decimal, errors="out-of-range")
 _FITTED_TIMESTAMP = primitive("postgresql timestamp(p)", pg.fitted_timestamp)
-_FITTED_TEXT = primitive("postgresql varchar(n), stored", pg.fitted_text, errors="out-of-range")
+_FITTED_TEXT = primitive("postgresql varchar(n), stored", texts.fitted_text, errors="out-of-range")
 _CUT_TEXT = primitive("postgresql varchar(n), cast", pg.cut_text)
 _FIXED = {
     _FITTED_TEXT: primitive("postgresql char(n), stored", pg.fixed_text, errors="out-of-range"),
@@ -149,12 +151,6 @@ _ROUNDING = {
 }
 _ROUND_DECIMAL = primitive("postgresql round decimal", pg.decimal_round)
 _ABSOLUTE_REAL = primitive("postgresql abs decimal or float", abs)
-_TEXT_FUNCTIONS = {
-    Function.LOWER: primitive("postgresql lower", pg.lower),
-    Function.UPPER: primitive("postgresql upper", pg.upper),
-    Function.TRIM: primitive("postgresql trim", pg.trim),
-    Function.CHARACTER_LENGTH: primitive("postgresql char_length", len),
-}
 _SUBSTRING = primitive("postgresql substring", pg.substring, errors="out-of-range")
 _EXTREMES = {
     Function.GREATEST: primitive("postgresql greatest", pg.greatest, strict=False, nullable=True),
@@ -163,7 +159,7 @@ _EXTREMES = {
 _CONCAT = primitive("postgresql concat", lambda *texts: "".join(text or "" for text in texts), strict=False)
 _TRUTH_LETTER = primitive("postgresql boolean in concat", lambda value: "t" if value else "f", "('t' if {0} else 'f')")
 _NOW = primitive("postgresql now", lambda time: time, "{0}")
-_BOUND = primitive("postgresql limit", pg.natural, errors="out-of-range")
+_BOUND = primitive("postgresql limit", numbers.row_count, errors="out-of-range")
 
 _OPERATORS = frozenset(operator.value for operator in Binary)
 
@@ -176,7 +172,18 @@ class PostgreSQL(Rules):
     inner_table_hides_outer = True
     member_lazy = True
     assigns_through_text = True
-    draws_ids_as_defaults = True
+    ids = IdSource.SEQUENCE
+    updates_row_once = True
+    has_insert_modes = False
+    conflict_update_needs_key = True
+    fills_last_columns = True
+    results_are_determined = True
+    row_is_null_by_columns = True
+    errors_end_transactions = True
+    shares_cursors = True
+    conditions_are_boolean = True
+    missing_row_clears = True
+    pads_variables = True
     integer_type = BIGINT
 
     # Types
@@ -494,7 +501,7 @@ class PostgreSQL(Rules):
             case Function.LOWER | Function.UPPER | Function.TRIM | Function.CHARACTER_LENGTH:
                 length = function is Function.CHARACTER_LENGTH
                 text = self._text(function, arguments[0])
-                return self.apply(_TEXT_FUNCTIONS[function], (text,), INTEGER if length else TEXT)
+                return self.apply(TEXT_FUNCTIONS[function], (text,), INTEGER if length else TEXT)
             case Function.SUBSTRING:
                 bounds = [self._integer(function, bound) for bound in arguments[1:]]
                 return self.apply(_SUBSTRING, [self._text(function, arguments[0]), *bounds], TEXT)
@@ -568,7 +575,7 @@ class PostgreSQL(Rules):
             return AggregateForm(pg.sum_floats if adding else pg.average_floats, FLOAT, operand)
         if operand.type.sort is Sort.INTEGER and operand.type.bits < 64 and adding:
             return AggregateForm(pg.sum_integers, BIGINT, operand)
-        return AggregateForm(pg.sum_decimals if adding else pg.average_decimals, DECIMAL, operand)
+        return AggregateForm(numbers.decimal_total if adding else pg.average_decimals, DECIMAL, operand)
 
     def key(self, node: Expression) -> Expression:
         return node
@@ -581,7 +588,7 @@ class PostgreSQL(Rules):
             return node
         return None
 
-    def loose(self, node: Expression) -> bool:
+    def equals_differ(self, node: Expression) -> bool:
         return node.type.sort is Sort.FLOAT or (node.type.sort is Sort.DECIMAL and not is_stored(node))
 
     def check_arranging(self, node: tx.Expression) -> None:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from isolde.errors import ExecutionError
-from isolde.semantics.core.dialects.base import COMPARISONS, AggregateForm, Rules, typed
+from isolde.semantics.core.dialects.base import COMPARISONS, AggregateForm, IdSource, Rules, typed
 from isolde.semantics.core.nodes import Apply, Bound, Choose, Clock, Coalesce, Column, Constant, Expression, is_stored
 from isolde.semantics.core.primitives import SAME, TRUTH_TO_NUMBER, primitive
 from isolde.semantics.core.types import ANY, BOOLEAN, Affinity, Sort, ValueType, outside
@@ -107,6 +107,10 @@ class SQLite(Rules):
     hides_errors = False
     changes_rows_as_found = True
     keys_are_not_null = False
+    ids = IdSource.LARGEST
+    scalar_takes_first = True
+    replace_puts_defaults = True
+    negative_limit_is_none = True
 
     def column(self, type_: Type) -> ValueType:
         return ValueType(Sort.ANY, affinity=AFFINITIES[type_.kind])
@@ -260,7 +264,7 @@ class SQLite(Rules):
             return node
         return None
 
-    def loose(self, node: Expression) -> bool:
+    def equals_differ(self, node: Expression) -> bool:
         return node.type.sort is Sort.ANY and not is_stored(node)
 
     def output(self, node: Expression) -> Expression:

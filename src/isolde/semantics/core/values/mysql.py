@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -11,13 +10,7 @@ from typing import Any
 
 from isolde.errors import ExecutionError
 from isolde.semantics.core.types import outside
-from isolde.semantics.core.values import numbers
-from isolde.semantics.core.values.postgresql import decimal_text, plain_sum
-from isolde.semantics.core.values.texts import in_precision, like_pattern, timestamp
-
-_PREFIX = re.compile(r"[ \t\n\v\f\r]*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)", re.ASCII)
-_INTEGER_PREFIX = re.compile(r"[ \t\n\v\f\r]*([+-]?\d+)", re.ASCII)
-
+from isolde.semantics.core.values import numbers, texts
 
 # Values
 
@@ -38,15 +31,15 @@ def sort_text(text: str) -> str:
 
 
 def text_number(text: str) -> float:
-    found = _PREFIX.match(text)
+    found = texts.NUMBER_PREFIX.match(text)
     return float(found[1]) if found else 0.0
 
 
 def strict_text_number(text: str) -> float:
-    found = _PREFIX.match(text)
-    if not found or text[found.end() :].strip(" \t\n\v\f\r"):
+    found = texts.whole_number(text)
+    if found is None:
         raise no_number(text)
-    return float(found[1])
+    return float(found)
 
 
 def no_number(text: str) -> Exception:
@@ -57,15 +50,15 @@ def no_number(text: str) -> Exception:
 
 
 def text_integer(text: str) -> int:
-    found = _INTEGER_PREFIX.match(text)
+    found = texts.INTEGER_PREFIX.match(text)
     return int(found[1]) if found else 0
 
 
 def strict_text_integer(text: str) -> int:
-    found = _INTEGER_PREFIX.match(text)
-    if not found or text[found.end() :].strip(" \t\n\v\f\r"):
+    found = texts.whole_number(text, texts.INTEGER_PREFIX)
+    if found is None:
         raise no_number(text)
-    return int(found[1])
+    return int(found)
 
 
 def nearest_away(number: float) -> int:
@@ -73,7 +66,7 @@ def nearest_away(number: float) -> int:
 
 
 def text_nearest(text: str) -> int:
-    found = _PREFIX.match(text)
+    found = texts.NUMBER_PREFIX.match(text)
     return numbers.nearest_integer(Decimal(found[1])) if found else 0
 
 
@@ -83,16 +76,11 @@ def strict_text_nearest(text: str) -> int:
 
 
 def float_text(number: float) -> str:
-    if number == 0:
-        return "0"
-    if not 1e-4 <= abs(number) < 1e15:
-        raise outside(f"the text of the floating-point number {number!r}", "cast it to DECIMAL first")
-    shown = repr(number)
-    return shown[:-2] if shown.endswith(".0") else shown
+    return texts.float_text(number, "0", "DECIMAL")
 
 
 def scaled_text(number: Decimal, scale: int) -> str:
-    return decimal_text(numbers.rounded(number, scale))
+    return texts.decimal_text(numbers.rounded(number, scale))
 
 
 def timestamp_text(value: datetime, digits: int) -> str:
@@ -117,7 +105,7 @@ def clamp(number: int, unsigned: bool) -> int:
 
 def like(text: str, pattern: str) -> bool:
     fold(text), fold(pattern)
-    return like_pattern(pattern, ignore_case=True, trailing_escape=True)(text)
+    return texts.like_pattern(pattern, ignore_case=True, trailing_escape=True)(text)
 
 
 def float_quotient(left: float, right: float) -> float | None:
@@ -172,7 +160,7 @@ def shifted_right(number: int, count: int) -> int:
 
 
 def from_timestamp(text: str) -> datetime:
-    value = timestamp(text, rounding=False)
+    value = texts.timestamp(text, rounding=False)
     if value is None:
         raise outside(f"comparing a time with {text!r}", "write it as 'YYYY-MM-DD hh:mm:ss'")
     return value
@@ -192,10 +180,10 @@ def stored_integer(value: Any, bits: int, unsigned: bool) -> int:
 
 
 def _exact(text: str, type_: str) -> Decimal:
-    found = _PREFIX.match(text)
-    if not found or text[found.end() :].strip(" \t\n\v\f\r"):
+    found = texts.whole_number(text)
+    if found is None:
         raise ExecutionError("conversion", f"incorrect {type_} value {text!r}")
-    return Decimal(found[1])
+    return Decimal(found)
 
 
 def stored_decimal(value: Any, precision: int, scale: int) -> Decimal:
@@ -203,10 +191,7 @@ def stored_decimal(value: Any, precision: int, scale: int) -> Decimal:
         value = Decimal(repr(value))
     elif isinstance(value, str):
         value = _exact(value, "decimal")
-    result = numbers.rounded(Decimal(value), scale)
-    if abs(result) >= Decimal(10) ** (precision - scale):
-        raise numbers.out_of_range(value)
-    return result
+    return numbers.fitted_decimal(Decimal(value), precision, scale)
 
 
 def clamped_decimal(value: Any, precision: int, scale: int) -> Decimal:
@@ -222,16 +207,8 @@ def stored_float(value: Any) -> float:
     return numbers.finite(float(_exact(value, "double") if isinstance(value, str) else value)) + 0.0
 
 
-def stored_text(text: str, length: int) -> str:
-    if len(text) > length:
-        if text[length:].strip(" "):
-            raise ExecutionError("out-of-range", f"{text!r} is longer than {length} characters")
-        return text[:length]
-    return text
-
-
 def stored_fixed(text: str, length: int) -> str:
-    text = stored_text(text, length)
+    text = texts.fitted_text(text, length)
     if text.endswith(" "):
         raise outside("a text in a CHAR(n) that ends with a space", "use VARCHAR: it would be taken away")
     return text
@@ -239,11 +216,11 @@ def stored_fixed(text: str, length: int) -> str:
 
 def stored_timestamp(value: Any, digits: int) -> datetime:
     if isinstance(value, str):
-        parsed = timestamp(value, rounding=False)
+        parsed = texts.timestamp(value, rounding=False)
         if parsed is None:
             raise ExecutionError("conversion", f"incorrect datetime value {value!r}")
         value = parsed
-    return in_precision(value, digits, rounding=False)
+    return texts.in_precision(value, digits, rounding=False)
 
 
 # MySQL's TIMESTAMP holds the seconds after the first of 1970 that fit into 31 bits, in UTC.
@@ -295,20 +272,6 @@ def least_text(*values: str) -> str:
     return min(values, key=sort_text)
 
 
-def lower(text: str) -> str:
-    fold(text)
-    return text.lower()
-
-
-def upper(text: str) -> str:
-    fold(text)
-    return text.upper()
-
-
-def trim(text: str) -> str:
-    return text.strip(" ")
-
-
 def substring(text: str, start: int, length: int | None = None) -> str:
     if start == 0 or (length is not None and length <= 0) or abs(start) > len(text):
         return ""
@@ -326,30 +289,25 @@ def uncut(text: str, length: int) -> str:
 # Aggregates
 
 
-def sum_exact(values: list[Any]) -> Decimal | None:
-    total = Decimal(0)
-    for value in values:
-        total = numbers.EXACT.add(total, Decimal(value))
-    return numbers.positive_zero(total) if values else None
-
-
 def average_exact(scale: int) -> Callable[[list[Any]], Decimal | None]:
     def average(values: list[Any]) -> Decimal | None:
-        total = sum_exact(values)
+        total = numbers.decimal_total(values)
         return None if total is None else decimal_quotient(total, Decimal(len(values)), scale, 0)
 
     return average
 
 
 def sum_floats(values: list[float]) -> float | None:
-    return plain_sum(values) if values else None
+    return numbers.float_total(values) if values else None
 
 
 def average_floats(values: list[float]) -> float | None:
-    return plain_sum(values) / len(values) if values else None
+    return numbers.float_total(values) / len(values) if values else None
 
 
-def steady(function: Callable[[list[Any]], Any], scale: int, shown: int | None) -> Callable[[list[Any]], Any]:
+def same_for_all_plans(
+    function: Callable[[list[Any]], Any], scale: int, shown: int | None
+) -> Callable[[list[Any]], Any]:
     """The same, where it is the same for all plans: groups in a temporary table, and DISTINCT, hold values that are rounded;
     groups in the order of an index, or of one row, keep all digits of a quotient. ``shown``: the scale of the result if
     nothing is computed from it.
@@ -396,6 +354,4 @@ def _one_spelling(found: str, values: list[str]) -> str:
 def bound(value: int | None) -> int:
     if value is None:
         raise outside("a LIMIT or OFFSET that is null in MySQL", "give a number")
-    if value < 0:
-        raise ExecutionError("out-of-range", "LIMIT and OFFSET must not be negative")
-    return value
+    return numbers.row_count(value)

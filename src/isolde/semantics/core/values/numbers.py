@@ -116,6 +116,37 @@ def decimal_product(left: Decimal, right: Decimal) -> Decimal:
     return positive_zero(EXACT.multiply(left, right))
 
 
+def decimal_total(values: list[Decimal | int]) -> Decimal | None:
+    """What SUM makes of exact numbers; null of none."""
+    total = Decimal(0)
+    for value in values:
+        total = EXACT.add(total, Decimal(value))
+    return positive_zero(total) if values else None
+
+
+def float_total(values: list[float]) -> float:
+    """One after the other: newer Pythons' ``sum`` compensates for lost digits, databases do not."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+def fitted_decimal(number: Decimal, precision: int, scale: int) -> Decimal:
+    """As a column of DECIMAL(precision, scale) holds it."""
+    result = rounded(number, scale)
+    if abs(result) >= Decimal(10) ** (precision - scale):
+        raise out_of_range(number)
+    return result
+
+
+def row_count(value: int) -> int:
+    """What LIMIT or OFFSET is given."""
+    if value < 0:
+        raise ExecutionError("out-of-range", "LIMIT and OFFSET must not be negative")
+    return value
+
+
 def remainder(left: Decimal, right: Decimal) -> Decimal:
     """With the sign of the dividend."""
     if not right:

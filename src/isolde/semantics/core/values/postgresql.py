@@ -10,8 +10,7 @@ from typing import Any
 
 from isolde.errors import ExecutionError
 from isolde.semantics.core.types import outside
-from isolde.semantics.core.values import numbers
-from isolde.semantics.core.values.texts import in_precision, like_pattern, timestamp
+from isolde.semantics.core.values import numbers, texts
 from isolde.semantics.core.values.ties import extreme
 
 
@@ -62,27 +61,18 @@ def text_boolean(text: str) -> bool:
 
 
 def text_timestamp(text: str) -> datetime:
-    value = timestamp(text, rounding=True)
+    value = texts.timestamp(text, rounding=True)
     if value is None:
         raise conversion_error(text, "timestamp")
     return value
 
 
 def fitted_timestamp(value: datetime, digits: int) -> datetime:
-    return in_precision(value, digits, rounding=True)
+    return texts.in_precision(value, digits, rounding=True)
 
 
 def float_text(number: float) -> str:
-    if number == 0:
-        return "-0" if math.copysign(1, number) < 0 else "0"
-    if not 1e-4 <= abs(number) < 1e15:
-        raise outside(f"the text of the floating-point number {number!r}", "cast it to numeric first")
-    shown = repr(number)
-    return shown[:-2] if shown.endswith(".0") else shown
-
-
-def decimal_text(number: Decimal) -> str:
-    return format(number, "f")
+    return texts.float_text(number, "-0" if math.copysign(1, number) < 0 else "0", "numeric")
 
 
 def float_decimal(number: float) -> Decimal:
@@ -103,28 +93,13 @@ def decimal_float(number: Decimal) -> float:
     return numbers.finite(float(number))
 
 
-def fitted_decimal(number: Decimal, precision: int, scale: int) -> Decimal:
-    result = numbers.rounded(number, scale)
-    if abs(result) >= Decimal(10) ** (precision - scale):
-        raise numbers.out_of_range(number)
-    return result
-
-
-def fitted_text(text: str, length: int) -> str:
-    if len(text) > length:
-        if text[length:].strip(" "):
-            raise ExecutionError("out-of-range", f"{text!r} is longer than {length} characters")
-        return text[:length]
-    return text
-
-
 def cut_text(text: str, length: int) -> str:
     return text[:length]
 
 
 def fixed_text(text: str, length: int) -> str:
     """A text of CHAR(n). Spaces at its end are shown, and not compared: one that has any is refused."""
-    text = fitted_text(text, length)
+    text = texts.fitted_text(text, length)
     if len(text) < length or text.endswith(" "):
         raise outside("a CHAR(n) that is filled with spaces", "use VARCHAR")
     return text
@@ -168,7 +143,7 @@ def shifted_right(number: int, count: int, bits: int) -> int:
 
 def like(text: str, pattern: str) -> bool:
     error = ExecutionError("conversion", "LIKE pattern must not end with an escape character")
-    return like_pattern(pattern, ignore_case=False, trailing_escape=error)(text)
+    return texts.like_pattern(pattern, ignore_case=False, trailing_escape=error)(text)
 
 
 # A float that is rounded to zero keeps its sign, which shows in its text.
@@ -214,24 +189,6 @@ def substring(text: str, start: int, length: int | None = None) -> str:
     return text[max(start - 1, 0) : max(start - 1 + length, 0)]
 
 
-def trim(text: str) -> str:
-    return text.strip(" ")
-
-
-def lower(text: str) -> str:
-    return ascii_only(text).lower()
-
-
-def upper(text: str) -> str:
-    return ascii_only(text).upper()
-
-
-def ascii_only(text: str) -> str:
-    if not text.isascii():
-        raise outside(f"the case of {text!r}", "letters beyond ASCII depend on the server's locale")
-    return text
-
-
 # Aggregates
 
 
@@ -239,32 +196,17 @@ def sum_integers(values: list[int]) -> int | None:
     return numbers.within(64, False)(sum(values)) if values else None
 
 
-def sum_decimals(values: list[Decimal | int]) -> Decimal | None:
-    total = Decimal(0)
-    for value in values:
-        total = numbers.EXACT.add(total, Decimal(value))
-    return numbers.positive_zero(total) if values else None
-
-
 def sum_floats(values: list[float]) -> float | None:
-    return numbers.finite(plain_sum(values)) if values else None
-
-
-def plain_sum(values: list[float]) -> float:
-    """One after the other: newer Pythons' ``sum`` compensates for lost digits, databases do not."""
-    total = 0.0
-    for value in values:
-        total += value
-    return total
+    return numbers.finite(numbers.float_total(values)) if values else None
 
 
 def average_decimals(values: list[Decimal | int]) -> Decimal | None:
-    total = sum_decimals(values)
+    total = numbers.decimal_total(values)
     return None if total is None else numbers.postgresql_quotient(total, Decimal(len(values)))
 
 
 def average_floats(values: list[float]) -> float | None:
-    return numbers.finite(plain_sum(values) / len(values)) if values else None
+    return numbers.finite(numbers.float_total(values) / len(values)) if values else None
 
 
 def minimum(values: list[Any]) -> Any:
@@ -282,9 +224,3 @@ def greatest(*values: Any) -> Any:
 
 def least(*values: Any) -> Any:
     return min((value for value in values if value is not None), default=None)
-
-
-def natural(value: int) -> int:
-    if value < 0:
-        raise ExecutionError("out-of-range", "LIMIT and OFFSET must not be negative")
-    return value

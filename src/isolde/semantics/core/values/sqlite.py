@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 from isolde.errors import ExecutionError
 from isolde.semantics.core.types import outside
-from isolde.semantics.core.values import numbers
-from isolde.semantics.core.values.postgresql import plain_sum
-from isolde.semantics.core.values.texts import like_pattern
+from isolde.semantics.core.values import numbers, texts
 from isolde.semantics.core.values.ties import extreme
 
-_PREFIX = re.compile(r"[ \t\n\v\f\r]*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)", re.ASCII)
-_INTEGER_PREFIX = re.compile(r"[ \t\n\v\f\r]*([+-]?\d+)", re.ASCII)
 _LOW, _HIGH = -(2**63), 2**63 - 1
 
 
@@ -27,7 +22,7 @@ def integer_or_float(text: str) -> int | float:
 def number(value: Any) -> int | float:
     """As arithmetic takes it: the longest numeric prefix of a text, or 0."""
     if isinstance(value, str):
-        found = _PREFIX.match(value)
+        found = texts.NUMBER_PREFIX.match(value)
         return integer_or_float(found[1]) if found else 0
     return value  # type: ignore[no-any-return]
 
@@ -35,7 +30,7 @@ def number(value: Any) -> int | float:
 def integer(value: str | int | float) -> int:
     """As CAST AS INTEGER takes it: towards zero, at most 64 bits."""
     if isinstance(value, str):
-        found = _INTEGER_PREFIX.match(value)
+        found = texts.INTEGER_PREFIX.match(value)
         value = int(found[1]) if found else 0
     elif isinstance(value, float):
         value = int(value) if math.isfinite(value) else (_HIGH if value > 0 else _LOW)
@@ -62,10 +57,8 @@ def text(value: Any) -> str:
 def numeric_affinity(value: Any) -> Any:
     """A text that is a number becomes it; a float without a fraction becomes an integer where a column stores it."""
     if isinstance(value, str):
-        found = _PREFIX.match(value)
-        if not found or value[found.end() :].strip(" \t\n\v\f\r"):
-            return value
-        return collapsed(integer_or_float(found[1]))
+        found = texts.whole_number(value)
+        return value if found is None else collapsed(integer_or_float(found))
     return value
 
 
@@ -182,7 +175,7 @@ def truth(value: Any) -> bool:
 
 
 def like(value: str, pattern: str) -> bool:
-    return like_pattern(pattern, ignore_case=True, trailing_escape=None)(value)
+    return texts.like_pattern(pattern, ignore_case=True, trailing_escape=None)(value)
 
 
 # Aggregates
@@ -193,17 +186,17 @@ def total(values: list[Any]) -> Any:
         return None
     plain = [number(value) for value in values]
     if any(isinstance(value, str) and not isinstance(numeric_affinity(value), int) for value in values):
-        return plain_sum([float(value) for value in plain])
+        return numbers.float_total([float(value) for value in plain])
     if all(isinstance(value, int) for value in plain):
         result = sum(plain)
         if not _LOW <= result <= _HIGH:
             raise numbers.out_of_range("a sum of integers")
         return result
-    return real(plain_sum([float(value) for value in plain]))
+    return real(numbers.float_total([float(value) for value in plain]))
 
 
 def average(values: list[Any]) -> float | None:
-    return real(plain_sum([float(number(value)) for value in values]) / len(values)) if values else None
+    return real(numbers.float_total([float(number(value)) for value in values]) / len(values)) if values else None
 
 
 def minimum(values: list[Any]) -> Any:
@@ -247,19 +240,11 @@ def length(value: Any) -> int:
 
 
 def lower(value: Any) -> str:
-    return _ascii(value).lower()
+    return texts.lower(text(value))
 
 
 def upper(value: Any) -> str:
-    return _ascii(value).upper()
-
-
-def _ascii(value: Any) -> str:
-    """SQLite leaves letters beyond ASCII alone; a text that has some is refused rather than guessed at."""
-    shown = text(value)
-    if not shown.isascii():
-        raise outside(f"the case of {shown!r}")
-    return shown
+    return texts.upper(text(value))
 
 
 def trim(value: Any) -> str:

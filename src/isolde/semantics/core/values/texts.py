@@ -1,13 +1,63 @@
-"""LIKE patterns and the texts of times: what the dialects share."""
+"""Texts: numbers at their beginning, letters, LIKE patterns, times. What the dialects share."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
+from isolde.errors import ExecutionError
 from isolde.semantics.core.types import outside
+
+NUMBER_PREFIX = re.compile(r"[ \t\n\v\f\r]*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)", re.ASCII)
+INTEGER_PREFIX = re.compile(r"[ \t\n\v\f\r]*([+-]?\d+)", re.ASCII)
+
+
+def whole_number(text: str, prefix: re.Pattern[str] = NUMBER_PREFIX) -> str | None:
+    """The number that a text is, without the blanks around it; ``None`` if it is none, or something comes after it."""
+    found = prefix.match(text)
+    return found[1] if found and not text[found.end() :].strip(" \t\n\v\f\r") else None
+
+
+def decimal_text(number: Decimal) -> str:
+    return format(number, "f")
+
+
+def float_text(number: float, zero: str, exact_type: str) -> str:
+    """The shortest text of a float. Very large and small ones are shown differently by each database, and refused."""
+    if number == 0:
+        return zero
+    if not 1e-4 <= abs(number) < 1e15:
+        raise outside(f"the text of the floating-point number {number!r}", f"cast it to {exact_type} first")
+    shown = repr(number)
+    return shown[:-2] if shown.endswith(".0") else shown
+
+
+def fitted_text(text: str, length: int) -> str:
+    """As a column of VARCHAR(length) holds it: only spaces are cut off."""
+    if text[length:].strip(" "):
+        raise ExecutionError("out-of-range", f"{text!r} is longer than {length} characters")
+    return text[:length]
+
+
+def ascii_only(text: str) -> str:
+    if not text.isascii():
+        raise outside(f"the case of {text!r}", "letters beyond ASCII depend on the server's locale or collation")
+    return text
+
+
+def lower(text: str) -> str:
+    return ascii_only(text).lower()
+
+
+def upper(text: str) -> str:
+    return ascii_only(text).upper()
+
+
+def trim(text: str) -> str:
+    return text.strip(" ")
 
 
 def like_pattern(pattern: str, ignore_case: bool, trailing_escape: Any) -> Callable[[str], bool]:
