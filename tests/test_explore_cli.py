@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from isolde.cli.main import main
 
 DEPOSITS = """
 from isolde import Program
@@ -23,21 +27,34 @@ PROGRAM = Program(sessions=[[(deposit, 10)], [(deposit, 20)]], initial={"x": 0},
 """
 
 
-def explore(where: Path, *words: str, text: str = DEPOSITS, **environment: str) -> subprocess.CompletedProcess[str]:
+@dataclass(frozen=True)
+class Done:
+    """What the program printed, and its status."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def isolde(where: Path, *words: str) -> Done:
+    """The program in this process: it starts no faster elsewhere, and these tests start it often."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        patch.chdir(where)
+        patch.setattr(sys, "argv", ["isolde", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert isinstance(ended.value.code, int)
+    return Done(ended.value.code, out.getvalue(), err.getvalue())
+
+
+def explore(where: Path, *words: str, text: str = DEPOSITS) -> Done:
     (where / "program.py").write_text(text)
     program = [] if words and not words[0].startswith("-") else ["program.py"]
-    return subprocess.run(
-        [sys.executable, "-m", "isolde", "explore", *program, *words],
-        cwd=where,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, **environment},
-        check=False,
-    )
+    return isolde(where, "explore", *program, *words)
 
 
-def results(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+def results(done: Done) -> list[dict[str, Any]]:
     assert "Traceback" not in done.stderr, done.stderr
     return json.loads(done.stdout)["results"]  # type: ignore[no-any-return]
 
@@ -60,13 +77,7 @@ def test_the_history_of_a_violation_can_be_checked(tmp_path: Path) -> None:
     (violation,) = results(explore(tmp_path, "--json"))[0]["violations"]
     lines = [{"isolde": "history", "version": 1, "initial": {"x": 0}}, *violation["history"]]
     (tmp_path / "history.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    done = subprocess.run(
-        [sys.executable, "-m", "isolde", "check", "--level", "rc", "--level", "ser", "--json", "history.jsonl"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = isolde(tmp_path, "check", "--level", "rc", "--level", "ser", "--json", "history.jsonl")
     assert [one["verdict"] for one in json.loads(done.stdout)["results"]] == ["satisfied", "violated"]
 
 
@@ -267,11 +278,5 @@ def test_the_models_of_tables_find_the_same_violation(tmp_path: Path) -> None:
 
 def test_a_report_is_kept_and_shown_again(tmp_path: Path) -> None:
     shown = explore(tmp_path, "--report", "result.json")
-    again = subprocess.run(
-        [sys.executable, "-m", "isolde", "show", "result.json"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    again = isolde(tmp_path, "show", "result.json")
     assert again.stdout == shown.stdout

@@ -12,8 +12,10 @@ from definition import sql_explorations as definition
 from isolde.engines.explore.explore import Explorer, Listening
 from isolde.engines.explore.program import Program
 from isolde.engines.explore.question import Question
+from isolde.semantics.concrete import Store
 from isolde.tx.dialects import Dialect
 from isolde.tx.python import Transaction
+from isolde.tx.sql import schema
 
 LEVELS = ("rc", "ra", "cc", "pc", "si", "ser")
 ROWS = {1: (1, 0, 5), 2: (2, 1, None)}
@@ -74,7 +76,7 @@ def _sessions(random: Random) -> list[list[Plan]]:
             return sessions
 
 
-def _explored(sessions: Sequence[Sequence[Plan]], level: str, model: Any) -> tuple[set[Any], set[Any]]:
+def _program(sessions: Sequence[Sequence[Plan]], invariant: Callable[[Any], bool]) -> Program:
     def function(plan: Plan) -> Transaction:
         def body(tx: Any) -> None:
             def run(text: str) -> tuple[bool, Any]:
@@ -85,26 +87,28 @@ def _explored(sessions: Sequence[Sequence[Plan]], level: str, model: Any) -> tup
 
         return Transaction(body, Dialect.POSTGRESQL)
 
+    return Program(
+        sessions=[[function(plan) for plan in session] for session in sessions],
+        tables=definition.DDL,
+        rows={"t": list(ROWS.values())},
+        invariant=invariant,
+    )
+
+
+def _explored(sessions: Sequence[Sequence[Plan]], level: str) -> tuple[set[Any], set[Any]]:
     states: set[Any] = set()
 
     def note(state: Any) -> bool:
         states.add(tuple(sorted((tuple(row) for row in state["t"]), key=repr)))
         return True
 
-    program = Program(
-        sessions=[[function(plan) for plan in session] for session in sessions],
-        tables=definition.DDL,
-        rows={"t": list(ROWS.values())},
-        invariant=note,
-    )
     outcomes: set[Any] = set()
 
     def listed(history: Any) -> None:
-        outcomes.add(
-            tuple((one.trace.end, tuple(map(_given, one.trace.statements))) for one in sorted(history, key=_number))
-        )
+        ordered = sorted(history, key=_number)
+        outcomes.add(tuple((one.trace.end, tuple(map(_given, one.trace.statements))) for one in ordered))
 
-    explored = Explorer(program, model).ask(Question(level), listening=Listening(listed=listed))
+    explored = Explorer(_program(sessions, note)).ask(Question(level), listening=Listening(listed=listed))
     assert explored.complete
     return outcomes, states
 
@@ -156,10 +160,45 @@ def _agree(seed: int) -> None:
     sessions = _sessions(random)
     defined = _defined(sessions)
     for level in LEVELS:
-        outcomes, states = _explored(sessions, level, "rows")
+        outcomes, states = _explored(sessions, level)
         expected, expected_states = defined(level)
         assert outcomes == expected, (seed, level, sessions, outcomes ^ expected)
         assert states == expected_states, (seed, level, sessions, states ^ expected_states)
+
+
+def _replayed(history: Any) -> None:
+    """Every statement of a history gives the same on a concrete store with the rows that it read."""
+    base = Store(schema(definition.DDL, Dialect.POSTGRESQL), Dialect.POSTGRESQL)
+    by_number = {entry.number: entry for entry in history}
+    for entry in history:
+        sources = iter(entry.sources)
+        own: dict[Any, Any] = {}
+        for ran in entry.trace.statements:
+            seen = dict(ROWS) | own
+            for event in entry.trace.events[ran.first : ran.last]:
+                if event.kind == "read":
+                    source = next(sources)
+                    known = by_number[source].trace.written if source >= 0 else {}
+                    expected = known[event.key] if source >= 0 else ROWS.get(event.key.key)
+                    assert event.value == expected
+                    seen[event.key.key] = event.value
+            rows = [row for row in seen.values() if row is not None]
+            answer, written = definition.executed(base, rows, ran.sql)
+            assert answer == _given(ran)
+            own |= written
+        assert not entry.committed or {key.key: row for key, row in entry.trace.written.items()} == own
+
+
+@pytest.mark.parametrize("seed", range(0, 120, 4))
+def test_histories_over_a_table_replay_on_the_concrete_store(seed: int) -> None:
+    sessions = _sessions(Random(seed))
+    program = _program(sessions, lambda _: False)
+    explorer = Explorer(program)
+    found: list[Any] = []
+    explored = explorer.ask(Question("rc"), listening=Listening(listed=found.append))
+    for history in [*found, *(violation.history for violation in explored.violations)]:
+        _replayed(history)
+    assert explored.violations
 
 
 @pytest.mark.parametrize("block", range(20))
