@@ -73,7 +73,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
     max_leaves=6,
 )
 TIMES = st.none() | st.integers(-(2**63) + 1, 2**63 - 1) | st.integers(-5, 5)
-KNOWN = {"id", "session", "status", "start", "end", "ops", "serial", "snapshot"}
+KNOWN = {"id", "session", "status", "start", "end", "ops", "serial", "level"}
 HEADER = {"isolde", "version", "initial", "meta"}
 
 
@@ -131,7 +131,7 @@ def histories(draw: st.DrawFn, *, space: str, sayable: bool) -> History:
             transaction = Transaction(
                 *(transaction.id, transaction.session, transaction.ops, transaction.status, start, end),
                 serial=draw(st.sampled_from([None, serial])),
-                snapshot=draw(st.none() | JSON),
+                level=draw(st.none() | TEXTS),
                 extra=draw(extras(KNOWN)),
             )
         transactions.append(transaction)

@@ -12,16 +12,23 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from isolde.databases.servers import Running
+from isolde.engines.record.application.values import as_json
+from isolde.errors import InputError
 from isolde.formats import decode, read
-from isolde.history import Sql, Status
+from isolde.formats.tables import Unknown, sql_history
+from isolde.history import History, Sql, Status, Transaction
 from isolde.semantics.concrete import Store
 from isolde.tx.dialects import Dialect
-from isolde.tx.sql import schema, statement
+from isolde.tx.render import rendered
+from isolde.tx.schema import Index
+from isolde.tx.sql import statement
 from running import ISOLDE, Ran, fresh_signals, ran
 from running import isolde as program
 
@@ -136,7 +143,7 @@ def test_the_mix_is_adjustable_and_recorded(tmp_path: Path) -> None:
     history = decode(read(directory))
     assert history.meta["mix"] == weights
     ran = Counter(transaction.extra.get("name") for transaction in history.transactions)
-    assert set(ran) - {None} <= {"load", "deposit", "transfer"}
+    assert set(ran) <= {"deposit", "transfer"}
     assert ran["transfer"] > ran["deposit"] > 0
 
 
@@ -153,24 +160,131 @@ def test_a_statement_that_failed_is_recorded_with_its_error(server: Callable[[st
     ]
     assert failed
     assert all(status is Status.ABORTED for status, _ in failed)
-    assert any("could not serialize access" in content["error"] for _, content in failed)
+    assert any(
+        content["error"] == "serialization-failure" and "could not serialize access" in content["message"]
+        for _, content in failed
+    )
+    about = sql_history(history)
+    assert (about.dialect, about.counts) == (Dialect.POSTGRESQL, "found")
+    assert about.store.startswith("postgresql 1")
+    levels = {transaction.extra["name"]: transaction.level for transaction in about.transactions}
+    assert levels["payment"] == "READ COMMITTED"
+    assert levels["new_order"] == "REPEATABLE READ"
 
 
-def test_a_history_has_what_its_transactions_started_from(tmp_path: Path) -> None:
-    """With the tables of its header and the first session's inserts it says all that a reader needs."""
+@pytest.mark.parametrize("application", ["bank", "courseware", "tpcc", "twitter", "shopping-cart"])
+def test_a_history_is_replayed_from_its_file_alone(application: str, tmp_path: Path) -> None:
+    """SQLite runs writers one at a time: in the order of their ends, the store answers every statement as SQLite did."""
     directory = tmp_path / "run"
-    isolde("run", "--workload", "courseware", *SMALL["courseware"], "--transactions", "40", "-o", str(directory))
-    lines = [json.loads(line) for line in (directory / "history.jsonl").read_text().splitlines()]
-    store = Store(schema("; ".join(lines[0]["meta"]["schema"]), Dialect.SQLITE), Dialect.SQLITE)
-    for line in lines[1:]:
-        if line["session"] == "load":
-            transaction = store.transaction()
-            for operation in line["ops"]:
-                transaction.run(statement(operation["sql"], Dialect.SQLITE))
-            transaction.commit()
-    assert len(store.state()["student"]) == 8
-    assert len(store.state()["course"]) == 4
-    assert {line["name"] for line in lines[1:] if "name" in line} >= {"enroll", "register"}
+    isolde("run", "--workload", application, *SMALL.get(application, ()), "--transactions", "60", "-o", str(directory))
+    about = sql_history(decode(read(str(directory / "history.jsonl"))))
+    assert (about.dialect, about.counts, about.settings) == (Dialect.SQLITE, "found", {})
+    assert about.store.startswith("sqlite 3.")
+    store = Store(about.schema, about.dialect)
+    for table in about.schema.tables:
+        store.load(table, about.known_rows(table))
+    answered = 0
+    for transaction in sorted(about.transactions, key=lambda one: one.end or 0):
+        assert transaction.level == "BEGIN IMMEDIATE"
+        if transaction.status is not Status.COMMITTED:
+            continue
+        running = store.transaction()
+        for operation in transaction.ops:
+            assert isinstance(operation, Sql)
+            content = operation.content
+            parsed = statement(content["sql"], Dialect.SQLITE)
+            given = dict(zip(rendered(parsed, Dialect.SQLITE)[1], content["params"], strict=True))
+            result = running.run(parsed, given)
+            if content["rows"] is not None:
+                assert json.loads(as_json(result.rows)) == json.loads(as_json(content["rows"])), content["sql"]
+                answered += 1
+        running.commit()
+    assert answered > 20
+
+
+def test_an_earlier_recording_is_still_read() -> None:
+    """Its dialect and tables stand under meta, its rows in the inserts of a session of their own."""
+    meta = {"dialect": "sqlite", "schema": ["CREATE TABLE t (id INT PRIMARY KEY, v INT)"], "workload": "own"}
+    load = Transaction(
+        0, "load", (Sql({"sql": "INSERT INTO t VALUES (1, -5), (2, NULL)", "params": [], "rows": None}),)
+    )
+    other = Transaction(1, 0, (Sql({"sql": "SELECT v FROM t", "params": [], "rows": [[-5], [None]]}),))
+    about = sql_history(History((load, other), meta=meta))
+    assert about.rows == {"t": ((1, -5), (2, None))}
+    assert about.transactions == (other,)
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ({}, '"dialect" of the header is missing; expected one of postgresql, mysql, sqlite'),
+        ({"dialect": "oracle"}, "is 'oracle'"),
+        ({"dialect": "sqlite"}, '"schema" of the header is missing'),
+        ({"dialect": "sqlite", "schema": [7]}, '"schema" of the header'),
+        ({"dialect": "sqlite", "schema": ["CREATE TABLE t (i INT)"], "rows": {"u": []}}, "the table 'u'"),
+        ({"dialect": "sqlite", "schema": ["CREATE TABLE t (i INT)"], "rows": {"t": [[1, 2]]}}, "rows of 1 values"),
+        ({"dialect": "sqlite", "schema": ["CREATE TABLE t (i INT)"], "rows": {"t": [[[1]]]}}, "which is no integer"),
+        ({"dialect": "sqlite", "schema": ["CREATE TABLE t (i TIMESTAMP)"], "rows": {"t": [["soon"]]}}, "no timestamp"),
+        ({"dialect": "sqlite", "schema": [], "counts": "lost"}, '"counts" of the header'),
+        ({"dialect": "sqlite", "schema": [], "settings": {"a": 1}}, '"settings" of the header'),
+    ],
+)
+def test_a_header_that_says_too_little_is_refused_by_its_field(header: dict[str, object], words: str) -> None:
+    with pytest.raises(InputError) as refused:
+        sql_history(History((), extra=header), "h.jsonl")
+    assert words in str(refused.value)
+    assert str(refused.value).startswith("h.jsonl")
+
+
+def test_unknown_cells_and_procedures_are_read() -> None:
+    header = {
+        "dialect": "postgresql",
+        "schema": ["CREATE TABLE t (d DECIMAL(5,2), f FLOAT, b BOOLEAN, m TIMESTAMP)", "CREATE INDEX t_d ON t (d)"],
+        "rows": {"t": [[1, 2, True, "2024-01-02 03:04:05"], [{"unknown": "b1"}, None, None, None]]},
+        "procedures": ["CREATE PROCEDURE p() LANGUAGE plpgsql AS $$ BEGIN END $$"],
+    }
+    about = sql_history(History((), extra=header))
+    first, second = about.rows["t"]
+    assert first == (Decimal(1), 2.0, True, datetime(2024, 1, 2, 3, 4, 5))
+    assert second[0] == Unknown("b1")
+    with pytest.raises(InputError, match="unknown values"):
+        about.known_rows("t")
+    assert about.schema.tables["t"].indexes == (Index(("d",), "t_d"),)
+    assert len(about.procedures) == 1
+
+
+SEATS = """
+from isolde.workloads.application import Application, Part
+from isolde.tx.python import transaction
+
+@transaction
+def take(tx, n: int):
+    tx.execute("UPDATE seats SET taken = 1 WHERE row_name = ?", n)
+
+APPLICATION = Application(
+    "seats", "seats", "here",
+    "CREATE TABLE seats (id INT PRIMARY KEY, row_name INT, taken INT); CREATE INDEX by_row ON seats (row_name, taken)",
+    (Part(take, 1, lambda chance, scale: {"n": chance.randint(1, 3)}),),
+    lambda chance, scale: [("seats", (n, n % 3, 0)) for n in range(9)],
+    {"seats": 9},
+)
+"""
+
+
+def test_plain_indexes_reach_the_database(tmp_path: Path) -> None:
+    (tmp_path / "seats.py").write_text(SEATS)
+    database = tmp_path / "app.db"
+    result = isolde(
+        *("run", f"sqlite:{database}", "--workload", str(tmp_path / "seats.py"), "--transactions", "10", "--keep"),
+        *("-o", str(tmp_path / "run")),
+    )
+    assert result.status == 3, result.errors
+    with closing(sqlite3.connect(database)) as connection:
+        rows = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL").fetchall()
+    (text,) = [row[0] for row in rows]
+    assert re.fullmatch(r"CREATE INDEX isolde_\w+_seats_0 ON isolde_\w+_seats \(row_name, taken\)", text)
+    about = sql_history(decode(read(str(tmp_path / "run"))))
+    assert about.schema.tables["seats"].indexes == (Index(("row_name", "taken"), "by_row"),)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.4])

@@ -104,10 +104,11 @@ class DatabaseUnavailable(OutsideError):
 
 @dataclass(eq=False)
 class StatementFailed(OutsideError):
-    """The database calls a statement wrong."""
+    """The database calls a statement wrong; ``word`` is the history format's for why, if it has one."""
 
     statement: str
     reason: str
+    word: str = "other"
 
     def __str__(self) -> str:
         shown = self.statement if len(self.statement) <= _SHOWN else self.statement[:_SHOWN] + " …"
@@ -116,9 +117,13 @@ class StatementFailed(OutsideError):
 
 @dataclass(eq=False)
 class Aborted(OutsideError):
-    """The database ended a transaction: a serialization failure, a deadlock, a duplicate key. A new one may succeed."""
+    """The database ended a transaction: a serialization failure, a deadlock, a duplicate key. A new one may succeed.
+
+    ``word`` is the history format's for why (``deadlock``, say).
+    """
 
     reason: str
+    word: str = "other"
 
     def __str__(self) -> str:
         return f"the database aborted the transaction: {self.reason}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from collections import Counter
@@ -29,8 +30,6 @@ from isolde.findings import (
     Report,
     Verdict,
 )
-from isolde.tx.dialects import Dialect
-from isolde.tx.render import render_schema
 from isolde.workloads.application import Application, Scale
 from isolde.workloads.applications.mistakes import refuse_arguments
 
@@ -73,7 +72,7 @@ def run_application(target: Target, application: Application, options: RunOption
         offers=offers,
         sessions=options.bounds.sessions,
         directory=directory,
-        meta=_meta(target, application, dialect, scale, offers, options),
+        meta=_meta(target, application, scale, offers, options),
         seed=options.seed,
         failed=failed,
     )
@@ -113,7 +112,6 @@ def run_application(target: Target, application: Application, options: RunOption
 def _meta(
     target: Target,
     application: Application,
-    dialect: Dialect,
     scale: Scale,
     offers: dict[str, Offer],
     options: RunOptions,
@@ -122,8 +120,6 @@ def _meta(
         "database": target.database.version(),
         "url": target.url,
         "workload": application.name,
-        "dialect": dialect.value,
-        "schema": list(render_schema(application.schema, dialect)),
         "scale": dict(scale),
         "mix": application.mix,
         "levels": {name: offer.called for name, offer in offers.items()},
@@ -143,8 +139,10 @@ def _run(target: Target, looked: _Looked, job: Job, options: RunOptions, listene
         quiet=lambda _: bounds.until_violation and bool(looked.broken),
         free=installation.free,
     )
-    loaded = _installed(installation, options.seed, listener)
-    job = replace(job, transactions=bounds.planned, seconds=bounds.seconds, timeout_s=bounds.timeout_s, loaded=loaded)
+    about = _installed(installation, options.seed, listener)
+    if target.adapter.counts is not None:
+        about["counts"] = json.dumps(target.adapter.counts).encode()
+    job = replace(job, transactions=bounds.planned, seconds=bounds.seconds, timeout_s=bounds.timeout_s, about=about)
     try:
         aside(lambda: _refuse_rows(installation), free=installation.free)
         outcome = Run(job, watcher).wait()
@@ -178,7 +176,7 @@ def _finding(name: str, broken: Broken | None, facts: ApplicationFacts) -> Findi
     return Finding(question, Verdict.UNDECIDED, _METHOD, evidence=(untested,))
 
 
-def _installed(installation: Installation, seed: int, listener: Listener) -> bytes:
+def _installed(installation: Installation, seed: int, listener: Listener) -> dict[str, bytes]:
     """Makes the tables; what fails there removes what it made, unless somebody loses patience with that too."""
     try:
         return aside(lambda: installation.create(seed), free=installation.free)

@@ -16,7 +16,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from isolde.levels import Level
 from isolde.tx.dialects import Dialect
@@ -188,6 +188,8 @@ class Adapter:
     open: Opener
     dialect: Dialect | None = None
     """Which SQL it speaks, if it speaks one that Isolde can write."""
+    counts: Literal["found", "changed"] | None = None
+    """What the affected-row count of an UPDATE counts: rows that it found, or that it changed; ``None`` if that is not known."""
     driver: str = ""
     """The module that talks to it; empty if none beyond Python's own is needed."""
     fallback: str = ""

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from isolde.databases.contract import Adapter, Database, Offer, Rows, Table
+from isolde.databases.error_words import of_text
 from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, first_rows, statements
 from isolde.databases.urls import path_of
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed
@@ -35,7 +36,7 @@ _OFFERS = (
 def _translated(error: Exception, text: str) -> Exception:
     driver = import_module(_DRIVER)
     if isinstance(error, (driver.TransactionException, driver.IntegrityError)):
-        return Aborted(_one_line(error))
+        return Aborted(_one_line(error), of_text(_one_line(error)))
     if isinstance(error, (driver.ConnectionException, driver.InterruptException, driver.IOException)):
         return ConnectionLost(_one_line(error))
     if isinstance(error, (driver.FatalException, driver.InternalException)):
@@ -43,7 +44,9 @@ def _translated(error: Exception, text: str) -> Exception:
         return ConnectionLost(_one_line(error))
     if isinstance(error, driver.ParserException) and text.endswith((" FOR UPDATE", " FOR SHARE")):
         return StatementFailed(text, "DuckDB has no locks that a query could ask for; leave them out")
-    return StatementFailed(text, _one_line(error)) if isinstance(error, driver.Error) else error
+    if not isinstance(error, driver.Error):
+        return error
+    return StatementFailed(text, _one_line(error), of_text(_one_line(error)))
 
 
 def _one_line(error: Exception) -> str:
@@ -99,7 +102,10 @@ class DuckdbConnection(KeyValueConnection):
     def commit(self) -> None:
         if self._failed:
             self.rollback()
-            raise Aborted("a statement of the transaction was refused before; COMMIT would say nothing of it")
+            raise Aborted(
+                "a statement of the transaction was refused before; COMMIT would say nothing of it",
+                "transaction-failed",
+            )
         self._open = False
         self._run("COMMIT", ())
 
@@ -176,6 +182,7 @@ ADAPTER = Adapter(
     ),
     open=_open,
     dialect=dialects.Dialect.POSTGRESQL,
+    counts="found",
     driver=_DRIVER,
     install="pip install duckdb",
 )

@@ -18,6 +18,7 @@ from contextlib import closing, suppress
 from typing import Any
 
 from isolde.databases.contract import Adapter, Database, Kind, Offer, Rows, Table
+from isolde.databases.error_words import of_mysql
 from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, first_rows, statements
 from isolde.databases.urls import Address, addresses_of, seconds_of
 from isolde.databases.waiting import FILL_S, LOCK_S, aside, patiently
@@ -121,7 +122,7 @@ class MariadbConnection(KeyValueConnection):
         # it would accept COMMIT.
         if self._failed:
             self.rollback()
-            raise Aborted("a statement of the transaction had failed")
+            raise Aborted("a statement of the transaction had failed", "transaction-failed")
         self._run("COMMIT", None)
 
     def rollback(self) -> None:
@@ -323,8 +324,8 @@ def _translated(error: Exception, text: str) -> Exception:
     if code in _LOST:
         return ConnectionLost(f"{reason} (error {code})")
     if code in _ABORTED:
-        return Aborted(f"{reason} (error {code})")
-    return StatementFailed(text, reason)
+        return Aborted(f"{reason} (error {code})", of_mysql(code))
+    return StatementFailed(text, reason, of_mysql(code))
 
 
 def _open(url: str) -> Database:
@@ -344,6 +345,7 @@ ADAPTER = Adapter(
     ),
     open=_open,
     dialect=dialects.Dialect.MYSQL,
+    counts="found",
     driver="MySQLdb",
     fallback="pymysql",
     install='pip install "isolde[mariadb]"',

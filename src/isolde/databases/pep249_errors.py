@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from types import ModuleType
 
+from isolde.databases.error_words import of_sqlstate, of_text
 from isolde.errors import Aborted, ConnectionLost, OutsideError, StatementFailed
 
 # Classes of SQLSTATE: the first two signs.
@@ -48,15 +49,16 @@ def translated(module: ModuleType, error: Exception, text: str) -> OutsideError:
         return ConnectionLost(reason)
     if not isinstance(error, module.Error):
         return _by_words(text, f"{type(error).__name__}: {reason}", wrong=type(error).__module__ == "builtins")
-    if isinstance(error, module.IntegrityError):
-        return Aborted(reason)
     state = sqlstate(error)
+    word = of_sqlstate(state) if state else of_text(reason)
+    if isinstance(error, module.IntegrityError):
+        return Aborted(reason, word)
     if state in _ABORTED_STATES or state.startswith(_ABORTED_CLASSES):
-        return Aborted(reason)
+        return Aborted(reason, word)
     if state in _LOST_STATES or state.startswith(_LOST_CLASSES):
         return ConnectionLost(reason)
     if state.startswith(_WRONG_CLASSES):
-        return StatementFailed(text, reason)
+        return StatementFailed(text, reason, word)
     if isinstance(error, module.InterfaceError):
         return ConnectionLost(reason)
     return _by_words(text, reason, wrong=isinstance(error, module.ProgrammingError))
@@ -68,10 +70,10 @@ def _by_words(text: str, reason: str, *, wrong: bool) -> OutsideError:
     if _LOST.search(reason):
         return ConnectionLost(reason)
     if not wrong and _ABORTED.search(reason):
-        return Aborted(reason)
+        return Aborted(reason, of_text(reason))
     if _INSERTS.match(text) and _DUPLICATE.search(reason):
-        return Aborted(reason)
-    return StatementFailed(text, reason)
+        return Aborted(reason, of_text(reason))
+    return StatementFailed(text, reason, of_text(reason))
 
 
 def sqlstate(error: Exception) -> str:

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from isolde.databases.contract import Adapter, Database, Kind, Offer, Rows, Table
+from isolde.databases.error_words import of_sqlstate
 from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, statements
 from isolde.databases.urls import addresses_of, seconds_of
 from isolde.databases.waiting import FILL_S, LOCK_S, patiently
@@ -119,7 +120,7 @@ class PostgresqlConnection(KeyValueConnection):
     def commit(self) -> None:
         # The server answers COMMIT of a transaction that failed before with ROLLBACK, and calls that a success.
         if self._plain("COMMIT").command_status != b"COMMIT":
-            raise Aborted("the server answered COMMIT with a rollback")
+            raise Aborted("the server answered COMMIT with a rollback", "transaction-failed")
 
     def rollback(self) -> None:
         if self._connection.transaction_status != _TRANSACTION_IDLE:
@@ -241,10 +242,10 @@ def _translated(connection: PGconn, result: PGresult, text: str) -> Exception:
     if result.error_field(_SEVERITY) in (b"FATAL", b"PANIC"):
         return ConnectionLost(reason)
     if state.startswith(_ABORTED):
-        return Aborted(f"{reason} (SQLSTATE {state})")
+        return Aborted(f"{reason} (SQLSTATE {state})", of_sqlstate(state))
     if state == _NO_RIGHT:
         reason += "; the user needs the right to do this, see GRANT"
-    return StatementFailed(text, reason)
+    return StatementFailed(text, reason, of_sqlstate(state))
 
 
 def _first_line(text: str) -> str:
@@ -309,6 +310,7 @@ ADAPTER = Adapter(
     ),
     open=_open,
     dialect=dialects.Dialect.POSTGRESQL,
+    counts="found",
     driver="psycopg",
     install='pip install "isolde[postgresql]"',
 )

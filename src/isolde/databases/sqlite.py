@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from isolde.databases.contract import Adapter, Database, Offer, Rows, Table
+from isolde.databases.error_words import of_sqlite
 from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, first_rows, statements
 from isolde.databases.servers.directory import HeldDirectory
 from isolde.databases.urls import path_of
@@ -32,12 +33,13 @@ _GONE = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sq
 
 def _translated(error: sqlite3.Error, text: str) -> Exception:
     # The low byte is the kind of error; SQLITE_BUSY_SNAPSHOT and its like say more in the higher ones.
-    code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+    extended = getattr(error, "sqlite_errorcode", None) or 0
+    code = extended & 0xFF
     if code in _LOCKED or code == sqlite3.SQLITE_CONSTRAINT:
-        return Aborted(str(error))
+        return Aborted(str(error), of_sqlite(extended))
     if code in _GONE or code == sqlite3.SQLITE_INTERRUPT:
         return ConnectionLost(str(error))
-    return StatementFailed(text, str(error))
+    return StatementFailed(text, str(error), of_sqlite(extended))
 
 
 def _sent(value: Any) -> Any:
@@ -163,5 +165,6 @@ ADAPTER = Adapter(
     ),
     open=_open,
     dialect=dialects.Dialect.SQLITE,
+    counts="found",
     locks_everything=True,
 )

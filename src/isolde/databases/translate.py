@@ -17,6 +17,9 @@ from isolde.tx.schema import ForeignKey, Schema, Table
 from isolde.tx.sql import statement
 from isolde.tx.statements import Delete, Insert, Statement, Update
 
+# What PostgreSQL keeps of a name.
+_NAME_MAX = 63
+
 
 @dataclass(frozen=True, slots=True)
 class Ready:
@@ -92,7 +95,12 @@ class Translator:
 
     def _private_table(self, table: Table) -> Table:
         keys = tuple(ForeignKey(key.columns, self.prefix + key.table, key.references) for key in table.foreign_keys)
-        return replace(table, name=self.prefix + table.name, foreign_keys=keys)
+        # Names of indexes are those of all tables together, and 64 signs are not much: these are numbered.
+        indexes = tuple(
+            replace(index, name=f"{self.prefix}{table.name}_{number}"[:_NAME_MAX])
+            for number, index in enumerate(table.indexes)
+        )
+        return replace(table, name=self.prefix + table.name, foreign_keys=keys, indexes=indexes)
 
 
 def _with_a_type(found: Any) -> Any:

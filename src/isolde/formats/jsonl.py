@@ -24,7 +24,7 @@ from isolde.history import (
 from isolde.history.json_text import DECODER, json_text
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,999}")
-_TRANSACTION_FIELDS = frozenset({"id", "session", "status", "start", "end", "serial", "snapshot", "ops"})
+_TRANSACTION_FIELDS = frozenset({"id", "session", "status", "start", "end", "serial", "level", "ops"})
 _HEADER_FIELDS = frozenset({"isolde", "version", "initial", "meta"})
 
 
@@ -71,7 +71,7 @@ def transaction_line(transaction: Transaction) -> dict[str, Any]:
         "start": transaction.start,
         "end": transaction.end,
         "serial": transaction.serial,
-        "snapshot": transaction.snapshot,
+        "level": transaction.level,
     }
     line |= {name: value for name, value in optional.items() if value is not None}
     line |= transaction.extra
@@ -141,8 +141,12 @@ def transaction_of(line: dict[str, Any]) -> Transaction:
         start=line.get("start"),
         end=line.get("end"),
         serial=line.get("serial"),
-        snapshot=line.get("snapshot"),
-        extra={name: value for name, value in line.items() if name not in _TRANSACTION_FIELDS},
+        level=level if isinstance(level := line.get("level"), str) else None,
+        extra={
+            name: value
+            for name, value in line.items()
+            if name not in _TRANSACTION_FIELDS or (name == "level" and not isinstance(value, str))
+        },
     )
 
 

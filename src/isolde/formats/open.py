@@ -160,7 +160,7 @@ def _left_out_of_notation(history: History) -> tuple[str, ...]:
         "meta": history.meta is not None,
         "unknown fields of the header": bool(history.extra),
         "serial": any(t.serial is not None for t in transactions),
-        "snapshot": any(t.snapshot is not None for t in transactions),
+        "level": any(t.level is not None for t in transactions),
         "unknown fields of transactions": any(t.extra for t in transactions),
     }
     names = [name for name, is_there in there.items() if is_there]

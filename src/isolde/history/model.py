@@ -84,7 +84,10 @@ Operation = Read | Write | Append | CompareAndSet | Scan | Sql
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One transaction as its client saw it; ``start`` and ``end`` are on one clock for the whole history."""
+    """One transaction as its client saw it; ``start`` and ``end`` are on one clock for the whole history.
+
+    ``level`` is the one that it ran at, as the database calls it.
+    """
 
     id: TxnId
     session: Key
@@ -93,7 +96,7 @@ class Transaction:
     start: int | None = None
     end: int | None = None
     serial: int | Decimal | None = None
-    snapshot: Any = None
+    level: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 

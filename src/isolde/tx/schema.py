@@ -83,6 +83,14 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Index:
+    """A plain index. It changes no answer; which rows a database locks for a predicate may depend on it."""
+
+    columns: tuple[str, ...]
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table; ``primary_key`` is empty if it has none. ``uniques`` come on top of it."""
 
@@ -92,6 +100,7 @@ class Table:
     uniques: tuple[tuple[str, ...], ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
     checks: tuple[Check, ...] = ()
+    indexes: tuple[Index, ...] = ()
     place: Place | None = field(default=None, compare=False)
 
     def column(self, name: str) -> Column | None:

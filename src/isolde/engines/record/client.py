@@ -79,6 +79,11 @@ class Client(ABC, Generic[P]):
         del plan
         return None
 
+    def _level_called(self, plan: P) -> str | None:
+        """The level that it runs at, in the database's own words, if its history is to say so."""
+        del plan
+        return None
+
     @abstractmethod
     def _operations(self, connection: Connection, plan: P, transaction: Line) -> None:
         """What it does between its begin and its commit."""
@@ -119,7 +124,7 @@ class Client(ABC, Generic[P]):
         connection = self.connection
         assert connection is not None
         self.doing = self._called(plan)
-        transaction = Line(self._journal, self._name, self.doing)
+        transaction = Line(self._journal, self._name, self.doing, self._level_called(plan))
         committing = False
         self.busy_since = time.monotonic()
         try:

@@ -24,11 +24,13 @@ class Line:
 
     __slots__ = ("_comma", "_journal", "_open", "_parts")
 
-    def __init__(self, journal: Journal, session: int, name: str | None = None) -> None:
+    def __init__(self, journal: Journal, session: int, name: str | None = None, level: str | None = None) -> None:
         self._journal = journal
         self._parts = [b'{"session":%d,"start":%d,' % (session, time.monotonic_ns())]
         if name is not None:
             self._parts.append(b'"name":%b,' % json.dumps(name).encode())
+        if level is not None:
+            self._parts.append(b'"level":%b,' % json.dumps(level).encode())
         self._parts.append(b'"ops":[')
         self._comma = b""
         self._open: _Open | None = None

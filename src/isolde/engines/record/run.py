@@ -44,8 +44,8 @@ class Job:
     """What is run, and where it is recorded.
 
     ``worker`` makes a session. ``transactions`` counts planned ones (retries come on top); ``timeout_s`` bounds one transaction;
-    ``patience_s`` is how long a session tries to reach the database again. ``loaded`` has the lines of the transactions that made
-    the rows it starts from.
+    ``patience_s`` is how long a session tries to reach the database again. ``about`` are further fields of the header, each as
+    JSON: what the tables are and hold, for a run of an application.
     """
 
     database: Database
@@ -60,7 +60,7 @@ class Job:
     seconds: float | None = None
     timeout_s: float = 10.0
     patience_s: float = 3.0
-    loaded: bytes = b""
+    about: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,9 +352,8 @@ def _prepare(job: Job) -> None:
         if not job.directory.is_dir():
             job.directory.mkdir(mode=0o700, parents=True)
         (job.directory / SESSIONS).mkdir(mode=0o700)
-        write_private(job.directory / HEADER, json.dumps(header).encode() + b"\n")
-        if job.loaded:
-            write_private(job.directory / SESSIONS / "load.jsonl", job.loaded)
+        about = b"".join(b",%b:%b" % (json.dumps(name).encode(), value) for name, value in job.about.items())
+        write_private(job.directory / HEADER, json.dumps(header).encode()[:-1] + about + b"}\n")
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}; choose another place with --output") from None
 

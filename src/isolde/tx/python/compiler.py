@@ -36,12 +36,12 @@ from isolde.tx.procedures import (
     While,
 )
 from isolde.tx.python.expressions import Expressions
+from isolde.tx.python.functions import TransactionFunction
 from isolde.tx.python.hints import outside_statement
 from isolde.tx.python.lists import list_uses, lists_of
 from isolde.tx.python.names import Holds, Known, assigned_in, is_builtin, joined, kinds, outer, seen
 from isolde.tx.python.source import Source, returned, source_of
 from isolde.tx.python.statements import read_at, with_arguments
-from isolde.tx.python.transaction import Transaction
 from isolde.tx.queries import Select, Star
 from isolde.tx.statements import Statement
 
@@ -454,12 +454,12 @@ class _Compiler:
             raise self.refusal(node, what, "write while True: … if …: break")
         return condition
 
-    def called(self, function: ast.expr) -> Transaction | None:
+    def called(self, function: ast.expr) -> TransactionFunction | None:
         """The transaction that is called, if it is one."""
         if not isinstance(function, ast.Name) or function.id in self.names:
             return None
         found = outer(self.function, function.id)
-        return found if isinstance(found, Transaction) else None
+        return found if isinstance(found, TransactionFunction) else None
 
     def usable(self, node: ast.Name) -> None:
         """Refuses a name that is none of the function's own, or that may have no value yet."""

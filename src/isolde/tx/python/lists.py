@@ -10,9 +10,9 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from isolde.tx.python.functions import TransactionFunction
 from isolde.tx.python.names import assigned_in, outer
 from isolde.tx.python.source import source_of
-from isolde.tx.python.transaction import Transaction
 
 _LISTS = {"list", "List", "Sequence", "Iterable", "Collection"}
 _TUPLES = {"tuple", "Tuple"}
@@ -45,7 +45,7 @@ def list_uses(
 
 def lists_of(called: Any, inside: frozenset[Callable[..., Any]] = frozenset()) -> dict[int, int | None]:
     """The lists among the parameters of a transaction by their places, and how many values an element of each has."""
-    if not isinstance(called, Transaction) or called.function in inside:
+    if not isinstance(called, TransactionFunction) or called.function in inside:
         return {}
     definition = source_of(called.function).definition
     widths: dict[str, int | None] = {}

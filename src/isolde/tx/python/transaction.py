@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property, update_wrapper
+from functools import cached_property
 from typing import Any, overload
 
 from isolde.errors import UsageError
 from isolde.tx.dialects import Dialect
 from isolde.tx.procedures import Invariant, Procedure, Program
-from isolde.tx.python.handle import Handle
+from isolde.tx.python.functions import TransactionFunction
 from isolde.tx.schema import Schema
 
 
-class Transaction:
-    """A transaction function. Calling it runs it as plain Python; ``procedure`` is what it means."""
-
-    def __init__(self, function: Callable[..., Any], dialect: Dialect) -> None:
-        self.function, self.dialect = function, dialect
-        self.name: str = function.__name__
-        update_wrapper(self, function)
-
-    def __call__(self, tx: Handle, /, *arguments: Any, **named: Any) -> Any:
-        return self.function(tx, *arguments, **named)
+class Transaction(TransactionFunction):
+    """A transaction function that is compiled when its meaning is first asked for."""
 
     @cached_property
     def procedure(self) -> Procedure:
-        """The function in the transaction language; ``OutsideFragment`` points at the line that is outside of the subset."""
         from isolde.tx.python.compiler import compiled
 
         return compiled(self.function, self.dialect)
-
-    def __repr__(self) -> str:
-        return f"<transaction {self.name}>"
 
 
 @overload

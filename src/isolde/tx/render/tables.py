@@ -6,7 +6,7 @@ from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Literal
 from isolde.tx.render.expressions import Writer
 from isolde.tx.render.types import column_type
-from isolde.tx.schema import Column, ForeignKey, Kind, Schema, Table
+from isolde.tx.schema import Column, ForeignKey, Index, Kind, Schema, Table
 
 
 def write_schema(schema: Schema, writer: Writer) -> list[str]:
@@ -21,11 +21,20 @@ def write_schema(schema: Schema, writer: Writer) -> list[str]:
         for key in table.foreign_keys:
             if key not in known:
                 later.append(f"ALTER TABLE {writer.name(table.name)} ADD {_foreign_key(key, writer)}")
-    return statements + later
+    indexes = [_index(table, index, writer) for table in schema.tables.values() for index in table.indexes]
+    return statements + later + indexes
+
+
+def _index(table: Table, index: Index, writer: Writer) -> str:
+    """Names of indexes are those of all tables together in some databases, so that the table's is part of it."""
+    name = writer.name(index.name or "_".join((table.name, *index.columns, "index")))
+    return f"CREATE INDEX {name} ON {writer.name(table.name)} {_names(index.columns, writer)}"
 
 
 def _table(table: Table, foreign_keys: list[ForeignKey], writer: Writer) -> str:
-    keyed = {name for key in (table.primary_key, *table.uniques) for name in key}
+    keyed = {
+        name for key in (table.primary_key, *table.uniques, *(index.columns for index in table.indexes)) for name in key
+    }
     numbers_itself = _row_id(table, writer)
     parts = [_column(column, table, writer, key=column.name in keyed) for column in table.columns]
     if table.primary_key and not numbers_itself:

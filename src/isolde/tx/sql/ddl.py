@@ -1,4 +1,4 @@
-"""Tables: ``CREATE TABLE`` and ``CREATE UNIQUE INDEX``; engine options and plain indexes say nothing about meaning."""
+"""Tables: ``CREATE TABLE`` and ``CREATE INDEX``; options of engines say nothing about meaning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from isolde.errors import MalformedProgram
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Expression
 from isolde.tx.place import Place
-from isolde.tx.schema import Check, Column, ForeignKey, Kind, Schema, Table
+from isolde.tx.schema import Check, Column, ForeignKey, Index, Kind, Schema, Table
 from isolde.tx.sql import expressions, queries
 from isolde.tx.sql.splitting import split
 from isolde.tx.sql.text import Text, tokens
@@ -90,6 +90,7 @@ class _Reader:
     checks: list[Check] = field(default_factory=list)
     integers: set[str] = field(default_factory=set)
     indexed: bool = False
+    indexes: list[Index] = field(default_factory=list)
     place: Place | None = None
 
     def read(self, node: exp.Schema) -> Table:
@@ -117,6 +118,7 @@ class _Reader:
             tuple(self.uniques),
             tuple(self.foreign_keys),
             tuple(self.checks),
+            tuple(self.indexes),
             self.place,
         )
 
@@ -210,6 +212,7 @@ class _Reader:
                 raise reading.refuse(node, "a column without a type", "give it one")
             case exp.IndexColumnConstraint():
                 self.indexed = True
+                self.indexes += _whole_columns(node.expressions, node.this, reading)
             case exp.ComputedColumnConstraint():
                 raise reading.refuse(node, "a computed column", "compute it in the statements")
             case exp.OnUpdateColumnConstraint():
@@ -296,6 +299,7 @@ class _Reader:
 
 def _index(node: exp.Create, tables: dict[str, Table], reading: Reading) -> None:
     if not node.args.get("unique"):
+        _plain_index(node, tables, reading)
         return
     reading.only(node, "this", "kind", "unique", "exists", "concurrently")
     index = node.this
@@ -314,6 +318,30 @@ def _index(node: exp.Create, tables: dict[str, Table], reading: Reading) -> None
     if missing := set(columns) - {column.name for column in table.columns}:
         raise reading.malformed(node, f"a key of the unknown column '{min(missing)}'", "a column of the table")
     tables[name] = replace(table, uniques=(*table.uniques, columns))
+
+
+def _plain_index(node: exp.Create, tables: dict[str, Table], reading: Reading) -> None:
+    """Kept if it is one of whole columns of a known table; any other is left out, since no answer depends on it."""
+    index = node.this
+    parameters = index.args.get("params")
+    if parameters is None or parameters.args.get("where") is not None or index.args.get("table") is None:
+        return
+    name, _ = queries.table(index.args["table"], reading)
+    table = tables.get(name)
+    if table is None:
+        return
+    known = {column.name for column in table.columns}
+    found = _whole_columns(parameters.args.get("columns") or [], index.this, reading)
+    made = [one for one in found if set(one.columns) <= known]
+    tables[name] = replace(table, indexes=(*table.indexes, *made))
+
+
+def _whole_columns(parts: list[exp.Expr], label: exp.Expr | None, reading: Reading) -> list[Index]:
+    """The index of these parts, if all of them are columns as they are."""
+    columns = [part.this if isinstance(part, exp.Ordered) else part for part in parts]
+    if not columns or not all(isinstance(column, exp.Column | exp.Identifier) for column in columns):
+        return []
+    return [Index(tuple(map(reading.name, columns)), None if label is None else reading.name(label))]
 
 
 def _resolved(table: Table, tables: dict[str, Table]) -> Table:

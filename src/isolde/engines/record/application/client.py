@@ -49,7 +49,8 @@ class RecordedHandle(DatabaseHandle):
         try:
             answer = super()._answered(ready, values)
         except IsoldeError as error:
-            self._over(ready, begun, b'"rows":null,"error":%b' % as_json(str(error)))
+            word, message = getattr(error, "word", "other"), getattr(error, "reason", str(error))
+            self._over(ready, begun, b'"rows":null,"error":%b,"message":%b' % (as_json(word), as_json(message)))
             raise
         rows = answer.rows if ready.columns else None
         self._over(ready, begun, b'"rows":%b,"count":%d' % (as_json(rows), answer.count or len(answer.rows)))
@@ -84,6 +85,9 @@ class ApplicationClient(Client[Call]):
 
     def _called(self, plan: Call) -> str:
         return plan.part.name
+
+    def _level_called(self, plan: Call) -> str:
+        return self._offer(plan).called
 
     def _operations(self, connection: Connection, plan: Call, transaction: Line) -> None:
         called = plan.part.transaction

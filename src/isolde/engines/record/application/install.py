@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -69,8 +68,8 @@ class Installation:
         self._waited_for: SqlConnection | None = None
         self._freed = False
 
-    def create(self, seed: int) -> bytes:
-        """Makes the tables and fills them in one transaction; gives its line of the history.
+    def create(self, seed: int) -> dict[str, bytes]:
+        """Makes the tables and fills them; gives what a history's header says of them, each field as JSON.
 
         What was made is removed again if something fails, or if somebody loses patience.
         """
@@ -83,7 +82,8 @@ class Installation:
             for text in texts:
                 with self._patiently(connection):
                     connection.execute(text)
-            return self._fill(connection, seed)
+            self._fill(connection, seed)
+            return self._about(connection)
         except BaseException as error:
             connection.close()
             left = self._dropped_again()
@@ -103,8 +103,7 @@ class Installation:
             return f"; what was made of them ({self.prefix}…) could not be dropped: {error}"
         return ""
 
-    def _fill(self, connection: SqlConnection, seed: int) -> bytes:
-        begun, operations = time.monotonic_ns(), []
+    def _fill(self, connection: SqlConnection, seed: int) -> None:
         with self._patiently(connection):
             connection.begin(self._strongest)
         for insert in self._inserts(self._rows(seed)):
@@ -112,8 +111,6 @@ class Installation:
             text, _ = rendered(replace(insert, table=self.prefix + insert.table), self.translator.dialect)
             with self._patiently(connection):
                 connection.execute(text)
-            original, _ = rendered(insert, self.translator.dialect)
-            operations.append(b'{"sql":%b,"params":[],"rows":null}' % as_json(original))
         with self._patiently(connection):
             connection.commit()
         if self.translator.dialect is Dialect.POSTGRESQL:
@@ -121,11 +118,30 @@ class Installation:
             for name in self.application.schema.tables:
                 with self._patiently(connection):
                     connection.execute(f"ANALYZE {quoted(self.prefix + name, self.translator.dialect)}")
-        return b'{"session":"load","start":%d,"ops":[%b],"status":"committed","end":%d}\n' % (
-            begun,
-            b",".join(operations),
-            time.monotonic_ns(),
-        )
+
+    def _about(self, connection: SqlConnection) -> dict[str, bytes]:
+        """What the history is about. The rows are those that the database has: it may have rounded, padded or numbered them."""
+        dialect = self.translator.dialect
+        rows = []
+        for table in self.application.schema.tables.values():
+            names = [quoted(column.name, dialect) for column in table.columns]
+            keys = [quoted(name, dialect) for name in table.primary_key] or names
+            text = (
+                f"SELECT {', '.join(names)} FROM {quoted(self.prefix + table.name, dialect)} ORDER BY {', '.join(keys)}"
+            )
+            with self._patiently(connection):
+                connection.begin(self._strongest)
+                found = connection.execute(text).rows or []
+                connection.commit()
+            if found:
+                rows.append(b"%b:%b" % (as_json(table.name), as_json([tuple(row) for row in found])))
+        return {
+            "dialect": as_json(dialect.value),
+            "store": as_json(self.database.version().lower()),
+            "settings": _settings(connection, dialect),
+            "schema": as_json(list(render_schema(self.application.schema, dialect))),
+            "rows": b"{" + b",".join(rows) + b"}",
+        }
 
     def drop(self) -> None:
         """Removes the tables, those that refer to others first; what is not there is passed over."""
@@ -234,6 +250,20 @@ class Installation:
             if len(waiting[table]) == _ROWS_A_STATEMENT:
                 yield from _emptied(waiting)
         yield from _emptied(waiting)
+
+
+# What changes how a level behaves, and how to ask for it.
+_SETTINGS = {
+    Dialect.MYSQL: "SHOW VARIABLES WHERE Variable_name IN"
+    " ('innodb_snapshot_isolation', 'innodb_rollback_on_timeout', 'innodb_deadlock_detect')",
+}
+
+
+def _settings(connection: SqlConnection, dialect: Dialect) -> bytes:
+    """The server's settings that change what a level does, as a JSON object."""
+    query = _SETTINGS.get(dialect)
+    rows = (connection.execute(query).rows or []) if query is not None else []
+    return b"{" + b",".join(b"%b:%b" % (as_json(str(name)), as_json(str(value))) for name, value in rows) + b"}"
 
 
 def _emptied(waiting: dict[str, list[tuple[Any, ...]]]) -> Iterator[Insert]:
