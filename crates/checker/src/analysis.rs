@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use isolde_history::{History, NO_KEY, OpKind};
 
-use crate::acyclic::{Explanation, Rule, Space};
-use crate::attribution::{Attribution, INITIAL, NONE, ReadFault, attribute};
-use crate::components::components;
 use crate::decision::{CycleEdge, Decision, Method, Open, Options, Question, REPORTED_MAX, Violation};
-use crate::dependencies::{Dependencies, Edge, collect};
-use crate::evidence::{Basis, Evidence, Relation, between};
-use crate::linear;
-use crate::outcome::{Role, roles};
+use crate::evidence::attribution::{Attribution, INITIAL, NONE, ReadFault, attribute};
+use crate::evidence::dependencies::{Dependencies, Edge, collect};
+use crate::evidence::outcome::{Role, roles};
+use crate::evidence::realtime::{timeline, without_times};
+use crate::linearizable::zones;
+use crate::order::acyclic::{Explanation, Rule, Space};
+use crate::order::components::components;
+use crate::order::reasons::{Basis, Evidence, Relation, between};
+use crate::order::shortest::{CycleStep, Finder, Step};
 use crate::parallel::WORTH_A_THREAD;
-use crate::realtime::{timeline, without_times};
-use crate::saturation::Visibility;
-use crate::shortest::{CycleStep, Finder, Step};
+use crate::weak::saturation::Visibility;
 
 /// Everything that was found out about a history before any level is asked about.
 pub struct Analysis {
@@ -56,7 +56,7 @@ impl Analysis {
             return (Decision::Undecided(Open::Operations(kind)), method);
         }
         if question == Question::Linearizable
-            && let Some(txn) = linear::not_single_key(&self.history)
+            && let Some(txn) = zones::not_single_key(&self.history)
         {
             return (Decision::Undecided(Open::SeveralKeys(txn)), method);
         }

@@ -2,11 +2,11 @@
 
 use isolde_history::OpKind;
 
-use crate::acyclic::{Explanation, Rule};
-use crate::attribution::Fault;
-use crate::evidence::{Evidence, Relation};
-use crate::linear::Conflict;
-use crate::saturation::Visibility;
+use crate::evidence::attribution::Fault;
+use crate::linearizable::zones::Conflict;
+use crate::order::acyclic::{Explanation, Rule};
+use crate::order::reasons::{Evidence, Relation};
+use crate::weak::saturation::Visibility;
 
 /// How many anomalies are reported at most when all are asked for.
 pub(crate) const REPORTED_MAX: usize = 1_000;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use isolde_checker::acyclic::{Explanation, Rule};
 use isolde_checker::analysis as core;
-use isolde_checker::attribution::{INITIAL, NONE, ReadFault};
 use isolde_checker::decision::{Assumption, CycleEdge, Decision, Method, Open, Options, Proof, Question, Violation};
-use isolde_checker::evidence::{Basis, Relation};
-use isolde_checker::linear::Conflict;
-use isolde_checker::saturation::Visibility;
+use isolde_checker::evidence::attribution::{INITIAL, NONE, ReadFault};
+use isolde_checker::linearizable::zones::Conflict;
+use isolde_checker::order::acyclic::{Explanation, Rule};
+use isolde_checker::order::reasons::{Basis, Relation};
+use isolde_checker::weak::saturation::Visibility;
 use isolde_history::OpKind;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

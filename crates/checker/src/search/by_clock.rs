@@ -19,11 +19,11 @@ use super::csp::Csp;
 use super::net::{Net, topological};
 use super::polygraph::NodeEdge;
 use super::sat::{Question, Solved, solve};
-use crate::acyclic::{Explanation, Node, Rule, Space};
 use crate::analysis::Analysis;
-use crate::attribution::{INITIAL, NONE};
-use crate::outcome::Role;
-use crate::realtime::timeline;
+use crate::evidence::attribution::{INITIAL, NONE};
+use crate::evidence::outcome::Role;
+use crate::evidence::realtime::timeline;
+use crate::order::acyclic::{Explanation, Node, Rule, Space};
 
 /// How often it is asked what follows.
 const ROUNDS_MAX: usize = 30;

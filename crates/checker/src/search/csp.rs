@@ -6,8 +6,8 @@ use super::orders::Orders;
 use super::polygraph::{NodeEdge, Polygraph};
 use super::select::Selectors;
 use crate::analysis::Analysis;
-use crate::attribution::{INITIAL, NONE};
-use crate::outcome::Role;
+use crate::evidence::attribution::{INITIAL, NONE};
+use crate::evidence::outcome::Role;
 
 /// The choice of whether each transaction that may have taken effect did.
 pub type Effects = FxHashMap<u32, u32>;

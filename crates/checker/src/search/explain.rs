@@ -10,13 +10,13 @@ use super::paths::{Extra, Label, Labelled, Paths};
 use super::polygraph::Polygraph;
 use super::prune::{Pruned, derived_edges};
 use super::select::Selectors;
-use crate::acyclic::Node;
-use crate::attribution::{INITIAL, NONE};
-use crate::components::components;
 use crate::decision::{Assumption, CycleEdge, Proof, Violation};
-use crate::dependencies::Edge;
-use crate::evidence::{Basis, Evidence, Relation, basis};
-use crate::shortest::{CycleStep, Step};
+use crate::evidence::attribution::{INITIAL, NONE};
+use crate::evidence::dependencies::Edge;
+use crate::order::acyclic::Node;
+use crate::order::components::components;
+use crate::order::reasons::{Basis, Evidence, Relation, basis};
+use crate::order::shortest::{CycleStep, Step};
 
 /// More pairs of chains than this are not laid open.
 const PAIRS_MAX: usize = 400;

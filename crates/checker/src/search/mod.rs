@@ -3,7 +3,7 @@
 //! Six steps, each cheaper than the next and each skipped when the one before was enough: [`by_clock`] tries what the
 //! clock suggests, [`greedy`] the plausible order; [`prune`] rules out choices that would close a cycle; what is left falls apart into strongly connected
 //! components; [`sat`] solves each with [`acyclicity`] inside; and [`explain`] lays open why there is no solution.
-//! The levels share all of it but the graph that a [`Space`](crate::acyclic::Space) makes of an edge.
+//! The levels share all of it but the graph that a [`Space`](crate::order::acyclic::Space) makes of an edge.
 
 mod acyclicity;
 mod allowance;
@@ -38,14 +38,14 @@ use self::polygraph::Polygraph;
 use self::prune::{Pruned, prune};
 use self::sat::{Question, Solved, solve};
 use self::select::{Demands, Selectors};
-use crate::acyclic::{Explanation, Rule, Space};
 use crate::analysis::Analysis;
-use crate::attribution::{INITIAL, NONE};
-use crate::components::components;
 use crate::decision::{Decision, Open};
-use crate::dependencies::Graph;
-use crate::outcome::Role;
-use crate::realtime::timeline;
+use crate::evidence::attribution::{INITIAL, NONE};
+use crate::evidence::dependencies::Graph;
+use crate::evidence::outcome::Role;
+use crate::evidence::realtime::timeline;
+use crate::order::acyclic::{Explanation, Rule, Space};
+use crate::order::components::components;
 
 /// What an edge that hangs on choices takes, in the problem and again in the solver.
 const EDGE_BYTES: u64 = 160;

@@ -7,9 +7,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::orders::Orders;
 use super::polygraph::Polygraph;
-use crate::acyclic::{Node, Rule};
-use crate::attribution::{INITIAL, NONE};
-use crate::dependencies::Edge;
+use crate::evidence::attribution::{INITIAL, NONE};
+use crate::evidence::dependencies::Edge;
+use crate::order::acyclic::{Node, Rule};
 
 /// Why an edge is there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,12 +12,12 @@ use isolde_history::Status;
 use super::net::Net;
 use super::reach::Cover;
 use super::select::Selectors;
-use crate::acyclic::{Node, Rule, Space};
 use crate::analysis::Analysis;
-use crate::attribution::{Attribution, INITIAL, NONE};
-use crate::outcome::Role;
-use crate::readers::Readers;
-use crate::saturation::ByOp;
+use crate::evidence::attribution::{Attribution, INITIAL, NONE};
+use crate::evidence::outcome::Role;
+use crate::evidence::readers::Readers;
+use crate::order::acyclic::{Node, Rule, Space};
+use crate::weak::saturation::ByOp;
 
 /// A run of versions of a key, by its ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,9 +11,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::allowance::Allowance;
 use super::meant::Entry;
 use crate::analysis::Analysis;
-use crate::attribution::{Attribution, Fault, INITIAL, NONE, ReadFault};
 use crate::decision::Violation;
-use crate::outcome::Role;
+use crate::evidence::attribution::{Attribution, Fault, INITIAL, NONE, ReadFault};
+use crate::evidence::outcome::Role;
 
 /// What a candidate takes.
 const CANDIDATE_BYTES: u64 = 4;

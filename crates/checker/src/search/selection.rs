@@ -18,14 +18,14 @@ use super::net::{Net, topological};
 use super::polygraph::plausible_places;
 use super::sat::{Question, Solved, solve};
 use super::select::{Demands, Selectors};
-use crate::acyclic::{Explanation, Rule};
 use crate::analysis::Analysis;
-use crate::attribution::{INITIAL, NONE};
-use crate::components::components;
 use crate::decision::{Decision, Open};
-use crate::dependencies::{Edge, Graph, Succession, session_successors};
-use crate::outcome::Role;
-use crate::saturation::{ByOp, Inferred, Saturation, Visibility};
+use crate::evidence::attribution::{INITIAL, NONE};
+use crate::evidence::dependencies::{Edge, Graph, Succession, session_successors};
+use crate::evidence::outcome::Role;
+use crate::order::acyclic::{Explanation, Rule};
+use crate::order::components::components;
+use crate::weak::saturation::{ByOp, Inferred, Saturation, Visibility};
 
 /// How many instances of the axiom are learned at a time, where each takes a search for its path.
 const LESSONS_MAX: usize = 200;

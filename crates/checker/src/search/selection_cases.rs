@@ -10,11 +10,11 @@ use super::csp::{Alternative, Choice, Csp, Guarded, Meaning};
 use super::drawing::{Closed, Holding, draw};
 use super::net::Net;
 use super::selection::{Lesson, Problem, Why};
-use crate::attribution::{INITIAL, NONE};
 use crate::decision::{CycleEdge, Proof, Violation};
-use crate::dependencies::Edge;
-use crate::evidence::{Evidence, Relation};
-use crate::shortest::Step;
+use crate::evidence::attribution::{INITIAL, NONE};
+use crate::evidence::dependencies::Edge;
+use crate::order::reasons::{Evidence, Relation};
+use crate::order::shortest::Step;
 
 /// An edge: known, or by its place in the problem.
 #[derive(Clone, Copy)]

@@ -9,9 +9,9 @@
 //! (satisfied, and the order in which they went explains the history) or all that remain lie on or
 //! behind a cycle.
 
-use crate::attribution::NONE;
-use crate::dependencies::{Edge, Graph};
-use crate::realtime::Timeline;
+use crate::evidence::attribution::NONE;
+use crate::evidence::dependencies::{Edge, Graph};
+use crate::evidence::realtime::Timeline;
 
 /// Which cycles are forbidden.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,11 +10,11 @@
 
 use isolde_history::{History, NO_TIME};
 
-use crate::attribution::{Attribution, INITIAL, NONE};
-use crate::dependencies::Dependencies;
-use crate::outcome::Role;
-use crate::readers::Readers;
-use crate::realtime;
+use crate::evidence::attribution::{Attribution, INITIAL, NONE};
+use crate::evidence::dependencies::Dependencies;
+use crate::evidence::outcome::Role;
+use crate::evidence::readers::Readers;
+use crate::evidence::realtime;
 
 /// Why a key is not linearizable.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,7 +51,7 @@ pub enum Conflict {
         /// Those that wrote the versions of the two blocks.
         between: Vec<u32>,
     },
-    /// No order was found, although all were tried; see [`crate::linear_evidence::Refutation`].
+    /// No order was found, although all were tried; see [`crate::linearizable::refutation::Refutation`].
     Search {
         /// The key.
         key: u32,

@@ -3,9 +3,9 @@
 use isolde_history::NO_KEY;
 use rustc_hash::FxHashMap;
 
-use crate::attribution::NONE;
-use crate::outcome::Role;
-use crate::saturation::Saturation;
+use crate::evidence::attribution::NONE;
+use crate::evidence::outcome::Role;
+use crate::weak::saturation::Saturation;
 
 impl Saturation<'_> {
     /// Visits the transactions in an order of so ∪ wr, each with a clock that says how much of every chain

@@ -14,9 +14,9 @@ use std::collections::BinaryHeap;
 use isolde_history::History;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::attribution::{Attribution, Fault, INITIAL, NONE};
-use crate::chains::Chains;
-use crate::outcome::Role;
+use crate::evidence::attribution::{Attribution, Fault, INITIAL, NONE};
+use crate::evidence::chains::Chains;
+use crate::evidence::outcome::Role;
 use crate::parallel;
 
 /// The kind of an edge, in the two bits above the target.

@@ -13,7 +13,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::linear_problem::{Act, Event, Problem, Want};
+use crate::linearizable::problem::{Act, Event, Problem, Want};
 
 /// How a search ended.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
 //! Who read each version.
 
-use crate::attribution::{Attribution, NONE};
-use crate::outcome::Role;
+use crate::evidence::attribution::{Attribution, NONE};
+use crate::evidence::outcome::Role;
 
 /// The counted readers of every version, end to end.
 pub struct Readers {

@@ -7,7 +7,7 @@
 
 use isolde_history::{History, Status};
 
-use crate::attribution::{Attribution, INITIAL, NONE};
+use crate::evidence::attribution::{Attribution, INITIAL, NONE};
 
 /// What part a transaction plays in the decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,7 @@
 use isolde_history::{History, Status, Value};
 use rustc_hash::FxHashMap;
 
-use crate::attribution::{Access, Attribution, Fault, Found, INITIAL, NONE, ReadFault};
+use crate::evidence::attribution::{Access, Attribution, Fault, Found, INITIAL, NONE, ReadFault};
 
 /// The versions that share a value: mostly one.
 enum Writers {

@@ -8,9 +8,9 @@
 use isolde_history::Value;
 use rustc_hash::FxHashSet;
 
-use crate::linear_calls::{Call, Effect, Initial, Need, Object};
-use crate::linear_problem::{Event, Problem, Start};
-use crate::linear_search::{Outcome, order_until, search};
+use crate::linearizable::calls::{Call, Effect, Initial, Need, Object};
+use crate::linearizable::problem::{Event, Problem, Start};
+use crate::linearizable::search::{Outcome, order_until, search};
 
 /// What became of a key.
 #[derive(Clone, PartialEq, Eq, Debug)]

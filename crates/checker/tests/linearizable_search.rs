@@ -1,8 +1,8 @@
 //! The search for a linearization of one key, by small cases.
 
-use isolde_checker::linear_calls::{Call, Effect, Initial, NEVER, Need, Object};
-use isolde_checker::linear_problem::{Problem, Start};
-use isolde_checker::linear_search::{Outcome, search};
+use isolde_checker::linearizable::calls::{Call, Effect, Initial, NEVER, Need, Object};
+use isolde_checker::linearizable::problem::{Problem, Start};
+use isolde_checker::linearizable::search::{Outcome, search};
 use isolde_history::Value;
 
 fn int(i: i64) -> Value {

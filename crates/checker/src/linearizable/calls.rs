@@ -1,4 +1,4 @@
-//! What the transactions of one key asked of it and did to it: the input of [`crate::linear_search`].
+//! What the transactions of one key asked of it and did to it: the input of [`crate::linearizable::search`].
 //!
 //! A transaction of a single key takes effect at one moment, so all of it is one *call*: what the key must
 //! have held just before ([`Need`]), and what it holds just after ([`Effect`]). What a transaction saw of its
@@ -6,7 +6,7 @@
 
 use isolde_history::{History, NO_TIME, Op, Status, Value};
 
-use crate::attribution::Attribution;
+use crate::evidence::attribution::Attribution;
 
 /// Since ever, for a call whose start is not known.
 pub const ALWAYS: i64 = i64::MIN;

@@ -17,10 +17,10 @@
 use isolde_history::History;
 use rustc_hash::FxHashMap;
 
-use crate::attribution::{Attribution, INITIAL, NONE};
-use crate::clocks::WritersByChain;
-use crate::dependencies::{Edge, Graph};
-use crate::outcome::Role;
+use crate::evidence::attribution::{Attribution, INITIAL, NONE};
+use crate::evidence::dependencies::{Edge, Graph};
+use crate::evidence::outcome::Role;
+use crate::weak::clocks::WritersByChain;
 
 /// After so many rounds of [`Saturation::causal`] all consequences are listed instead.
 const ROUNDS_MAX: usize = 8;

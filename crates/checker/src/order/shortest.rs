@@ -11,10 +11,10 @@ use std::collections::VecDeque;
 use isolde_history::History;
 use rustc_hash::FxHashSet;
 
-use crate::acyclic::{Node, Rule, Space};
-use crate::attribution::NONE;
-use crate::dependencies::{Dependencies, Edge};
-use crate::realtime;
+use crate::evidence::attribution::NONE;
+use crate::evidence::dependencies::{Dependencies, Edge};
+use crate::evidence::realtime;
+use crate::order::acyclic::{Node, Rule, Space};
 
 /// How an edge of a cycle came about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,8 +8,8 @@
 use isolde_history::{History, Status, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::attribution::{Access, Attribution, Fault, Found, INITIAL, NONE, ReadFault};
-use crate::outcome::Role;
+use crate::evidence::attribution::{Access, Attribution, Fault, Found, INITIAL, NONE, ReadFault};
+use crate::evidence::outcome::Role;
 
 /// Who appended an element of a key.
 #[derive(Clone, Copy)]

@@ -5,10 +5,10 @@
 use isolde_history::{NO_KEY, Op, Status, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::acyclic::{Explanation, Rule};
 use crate::analysis::Analysis;
-use crate::outcome::Role;
-use crate::realtime;
+use crate::evidence::outcome::Role;
+use crate::evidence::realtime;
+use crate::order::acyclic::{Explanation, Rule};
 
 /// What a key held, and since which commit.
 #[derive(Default)]

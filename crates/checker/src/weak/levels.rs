@@ -1,21 +1,21 @@
-//! The levels below snapshot isolation: decided by what [`crate::saturation`] infers, and explained.
+//! The levels below snapshot isolation: decided by what [`crate::weak::saturation`] infers, and explained.
 
 use std::collections::VecDeque;
 
 use isolde_history::Status;
 use rustc_hash::FxHashMap;
 
-use crate::acyclic::{Explanation, Rule, Space};
 use crate::analysis::{Analysis, rw};
-use crate::attribution::{Attribution, INITIAL, NONE};
-use crate::chains::Chains;
 use crate::decision::{CycleEdge, Decision, Method, Open, REPORTED_MAX, Violation};
-use crate::dependencies::{Counts, Edge, Graph, Succession};
-use crate::evidence::{Basis, Evidence, Relation, between};
-use crate::list_overwrites;
-use crate::outcome::Role;
-use crate::saturation::{ByOp, Inferred, Saturated, Saturation, Visibility};
-use crate::shortest::{CycleStep, Step};
+use crate::evidence::attribution::{Attribution, INITIAL, NONE};
+use crate::evidence::chains::Chains;
+use crate::evidence::dependencies::{Counts, Edge, Graph, Succession};
+use crate::evidence::list_overwrites;
+use crate::evidence::outcome::Role;
+use crate::order::acyclic::{Explanation, Rule, Space};
+use crate::order::reasons::{Basis, Evidence, Relation, between};
+use crate::order::shortest::{CycleStep, Step};
+use crate::weak::saturation::{ByOp, Inferred, Saturated, Saturation, Visibility};
 
 impl Analysis {
     /// PL-1: an order of the writers that follows every told chain, or a cycle of those. What was read does not bind

@@ -3,10 +3,10 @@
 use isolde_history::{History, Op, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::attribution::{Attribution, Fault, INITIAL, NONE};
-use crate::dependencies::{Counts, Succession};
-use crate::lists;
-use crate::outcome::Role;
+use crate::evidence::attribution::{Attribution, Fault, INITIAL, NONE};
+use crate::evidence::dependencies::{Counts, Succession};
+use crate::evidence::lists;
+use crate::evidence::outcome::Role;
 
 fn reads_something(history: &History, op: u32) -> bool {
     match history.op(op as usize) {

@@ -9,9 +9,9 @@
 use isolde_history::{History, Op, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::attribution::Attribution;
-use crate::dependencies::Succession;
-use crate::outcome::Role;
+use crate::evidence::attribution::Attribution;
+use crate::evidence::dependencies::Succession;
+use crate::evidence::outcome::Role;
 
 /// A list that was read, without its reader's own elements at its end.
 #[derive(Clone, Copy)]

@@ -10,9 +10,9 @@
 
 use isolde_history::{History, NO_KEY, Op, Value};
 
-use crate::lists::ListKey;
+use crate::evidence::lists::ListKey;
+use crate::evidence::registers::Settle;
 use crate::parallel;
-use crate::settle::Settle;
 
 /// No version, no place.
 pub const NONE: u32 = u32::MAX;

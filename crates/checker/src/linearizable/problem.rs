@@ -6,7 +6,7 @@
 use isolde_history::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::linear_calls::{Call, Effect, Initial, Need, Object};
+use crate::linearizable::calls::{Call, Effect, Initial, Need, Object};
 
 /// The state that stands for everything that no call here needs.
 pub const ELSEWHERE: u32 = 0;

@@ -6,8 +6,8 @@
 
 use isolde_history::{History, NO_TIME, Status};
 
-use crate::attribution::NONE;
-use crate::outcome::Role;
+use crate::evidence::attribution::NONE;
+use crate::evidence::outcome::Role;
 use crate::parallel;
 
 /// The chain of time nodes.

@@ -1,18 +1,25 @@
-//! Linearizable: each key by itself, by [`crate::linear`] where every read has one writer, else by search.
+//! Linearizable: each key by itself, by [`zones`] where every read has one writer, else by [`search`] among the [`calls`] of
+//! a [`problem`]; [`refutation`] says what cannot be ordered.
+
+pub mod calls;
+pub mod problem;
+pub mod refutation;
+pub mod search;
+pub mod zones;
 
 use isolde_history::{NO_TIME, Status};
 use rustc_hash::FxHashSet;
 
-use crate::acyclic::{Explanation, Rule, Space};
 use crate::analysis::Analysis;
 use crate::decision::{Decision, Method, Open, REPORTED_MAX, Violation};
-use crate::dependencies::{Edge, Graph};
-use crate::linear::{self, Conflict};
-use crate::linear_calls::{ALWAYS, Object};
-use crate::linear_evidence::{Refutation, Settled, refute, refute_around, settle};
-use crate::outcome::Role;
-use crate::realtime::timeline;
-use crate::shortest::Step;
+use crate::evidence::dependencies::{Edge, Graph};
+use crate::evidence::outcome::Role;
+use crate::evidence::realtime::timeline;
+use crate::linearizable::calls::{ALWAYS, Object};
+use crate::linearizable::refutation::{Refutation, Settled, refute, refute_around, settle};
+use crate::linearizable::zones::Conflict;
+use crate::order::acyclic::{Explanation, Rule, Space};
+use crate::order::shortest::Step;
 
 /// What every key may cost before any may cost more: a violation is often cheap to find.
 const FIRST_TRY: u64 = 100_000;
@@ -95,7 +102,7 @@ impl Analysis {
     fn zone_violations(&self, all: bool) -> Vec<Violation> {
         let mut violations = self.lost_updates(all);
         if violations.is_empty() || all {
-            let conflicts = linear::conflicts(&self.history, &self.attribution, &self.dependencies, &self.roles);
+            let conflicts = zones::conflicts(&self.history, &self.attribution, &self.dependencies, &self.roles);
             violations.extend(conflicts.into_iter().map(|conflict| match conflict {
                 Conflict::Loop { txns } => {
                     let after = txns.iter().cycle().skip(1);
@@ -179,7 +186,7 @@ impl Analysis {
         let history = &*self.history;
         let searched: FxHashSet<u32> = plan.searched.iter().copied().collect();
         let by_zones = |key: &u32| !self.history.has_lists() && !searched.contains(key);
-        for order in linear::orders(history, &self.attribution, &self.dependencies, &self.roles, by_zones) {
+        for order in zones::orders(history, &self.attribution, &self.dependencies, &self.roles, by_zones) {
             edges.extend(order.windows(2).map(|pair| (pair[0], pair[1])));
         }
         let graph = Graph::of_edges(history.len(), &[(Edge::Overwrite, &edges)]);
@@ -225,6 +232,6 @@ fn outcomes(object: &Object<'_>, order: &[u32]) -> Vec<(u32, bool)> {
     let effective: FxHashSet<u32> = calls().filter(|call| !call.required).map(|call| call.txn).collect();
     calls()
         .filter(|call| !call.required || !effective.contains(&call.txn))
-        .map(|call| (call.txn, !call.required || call.effect != crate::linear_calls::Effect::Nothing))
+        .map(|call| (call.txn, !call.required || call.effect != crate::linearizable::calls::Effect::Nothing))
         .collect()
 }

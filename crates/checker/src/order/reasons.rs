@@ -2,9 +2,9 @@
 
 use isolde_history::History;
 
-use crate::attribution::{Attribution, INITIAL, NONE};
-use crate::dependencies::Dependencies;
-use crate::realtime;
+use crate::evidence::attribution::{Attribution, INITIAL, NONE};
+use crate::evidence::dependencies::Dependencies;
+use crate::evidence::realtime;
 
 /// The kinds of edges that a person is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
