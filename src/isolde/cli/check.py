@@ -13,7 +13,7 @@ from isolde.cli.reading import reading_of, reading_options
 from isolde.cli.shown import named_transactions
 from isolde.engines.check import check as decide
 from isolde.engines.check import cut_out, frontier
-from isolde.errors import IsoldeError, UsageError
+from isolde.errors import IsoldeError, MistakeError, UsageError
 from isolde.findings import Report, Verdict
 from isolde.formats import NAMES, encode, read, write
 from isolde.levels import LEVELS, Level, level_named
@@ -60,6 +60,12 @@ def _levels(names: Iterable[str]) -> list[Level]:
 @click.option("--session-order/--no-session-order", default=True, help="Must the order inside a session be kept?")
 @click.option("--judge-aborted", is_flag=True, help="Judge what aborted transactions read, too.")
 @click.option(
+    "--serialization-order",
+    is_flag=True,
+    help="Replay the order that the database itself gave (serial): violated if it does not explain the history, whether or not"
+    " another order would.",
+)
+@click.option(
     "--budget",
     type=click.IntRange(min=0, max=2**63 - 1),
     default=BUDGET,
@@ -83,6 +89,7 @@ def check(
     all_anomalies: bool,
     session_order: bool,
     judge_aborted: bool,
+    serialization_order: bool,
     budget: int,
     witness: str | None,
     witness_order: bool,
@@ -110,11 +117,12 @@ def check(
                 every=all_anomalies,
                 budget=budget,
                 order=witness_order,
+                serialization_order=serialization_order,
             )
             if _ALL in names:
                 report = replace(_decided(report, by_name), frontier=frontier(report.findings))
         except IsoldeError as error:
-            if len(histories) == 1:
+            if len(histories) == 1 or isinstance(error, MistakeError):
                 raise
             _complain(path, error, as_json=as_json)
             statuses.append(Exit.USAGE)

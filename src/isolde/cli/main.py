@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from isolde.errors import IsoldeError, OutsideError
+from isolde.errors import IsoldeError, MistakeError, OutsideError
 from isolde.visible import visible
 
 # Longer than a private server takes to shut down.
@@ -109,6 +109,8 @@ def main() -> None:
         # The reader of our output went away (as `head` does), and nobody is left to tell. click ends the program
         # itself when it notices first, and only then, since it is not run standalone.
         status = Exit.CLOSED_PIPE
+    except MistakeError as error:
+        status = _ended(f"a mistake of Isolde itself: {error}", Exit.MISTAKE)
     except OutsideError as error:
         status = _ended(str(error), Exit.OUTSIDE)
     except IsoldeError as error:

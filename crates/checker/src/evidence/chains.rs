@@ -4,7 +4,7 @@ use isolde_history::{History, Op, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::evidence::attribution::{Attribution, Fault, INITIAL, NONE};
-use crate::evidence::dependencies::{Counts, Succession};
+use crate::evidence::dependencies::{Counts, Succession, Teller};
 use crate::evidence::lists;
 use crate::evidence::outcome::Role;
 
@@ -37,7 +37,7 @@ pub struct Chains {
     /// Told successions.
     pub told: Vec<(u32, u32)>,
     /// Told successions that what was read does not show.
-    pub told_only: FxHashSet<Succession>,
+    pub told_only: FxHashMap<Succession, Teller>,
     /// Whether what was told could not be used whole.
     pub told_ambiguously: bool,
     /// Lists that do not go together with others of their key.
@@ -57,7 +57,7 @@ impl Chains {
             before_initial: Vec::new(),
             told_twice: Vec::new(),
             told: Vec::new(),
-            told_only: FxHashSet::default(),
+            told_only: FxHashMap::default(),
             told_ambiguously: false,
             list_faults: Vec::new(),
         };
@@ -204,30 +204,56 @@ impl Chains {
             // A value that nobody installed, or several did, says nothing; its neighbours still follow.
             let known: Vec<u32> = values.iter().filter_map(|value| versions.get(value).copied().flatten()).collect();
             self.told_ambiguously |= values.iter().any(|value| versions.get(value) == Some(&None));
-            self.told.extend(known.windows(2).map(|pair| (pair[0], pair[1])));
-            if let Some(pairs) = self.open.get(key).copied() {
-                let all = attribution.places(*key).filter(|&place| {
-                    let effective = roles[attribution.txn[place] as usize] == Role::Effective;
-                    attribution.installs[place] && effective
-                });
-                let told = known.iter().filter(|&&version| version != Attribution::initial_version(*key));
-                if told.collect::<FxHashSet<_>>().len() == all.count() {
-                    self.open.remove(key);
-                    counts.open_keys -= 1;
-                    counts.open_pairs -= pairs;
-                }
+            self.follow_told(*key, &known, Teller::Line, attribution, roles, counts);
+        }
+    }
+
+    /// What evidence from outside says about the order of versions.
+    pub fn add_installed(
+        &mut self,
+        told: Vec<(u32, Vec<u32>)>,
+        attribution: &Attribution,
+        roles: &[Role],
+        counts: &mut Counts,
+    ) {
+        for (key, known) in told {
+            self.follow_told(key, &known, Teller::Outside, attribution, roles, counts);
+        }
+    }
+
+    /// Versions of a key, oldest first, as they were told.
+    fn follow_told(
+        &mut self,
+        key: u32,
+        known: &[u32],
+        teller: Teller,
+        attribution: &Attribution,
+        roles: &[Role],
+        counts: &mut Counts,
+    ) {
+        self.told.extend(known.windows(2).map(|pair| (pair[0], pair[1])));
+        if let Some(pairs) = self.open.get(&key).copied() {
+            let all = attribution.places(key).filter(|&place| {
+                let effective = roles[attribution.txn[place] as usize] == Role::Effective;
+                attribution.installs[place] && effective
+            });
+            let told = known.iter().filter(|&&version| version != Attribution::initial_version(key));
+            if told.collect::<FxHashSet<_>>().len() == all.count() {
+                self.open.remove(&key);
+                counts.open_keys -= 1;
+                counts.open_pairs -= pairs;
             }
-            for pair in known.windows(2) {
-                if pair[0] == pair[1] {
-                    self.told_twice.push(pair[0]);
-                } else if pair[1] == Attribution::initial_version(*key) {
-                    self.before_initial.push(pair[0]);
-                } else if self.overwritten_by[pair[0] as usize] != pair[1] {
-                    self.also.entry(pair[0]).or_default().push(pair[1]);
-                    self.told_only.insert((pair[0], pair[1]));
-                } else if !self.made[pair[1] as usize] {
-                    self.told_only.insert((pair[0], pair[1]));
-                }
+        }
+        for pair in known.windows(2) {
+            if pair[0] == pair[1] {
+                self.told_twice.push(pair[0]);
+            } else if pair[1] == Attribution::initial_version(key) {
+                self.before_initial.push(pair[0]);
+            } else if self.overwritten_by[pair[0] as usize] != pair[1] {
+                self.also.entry(pair[0]).or_default().push(pair[1]);
+                self.told_only.insert((pair[0], pair[1]), teller);
+            } else if !self.made[pair[1] as usize] {
+                self.told_only.insert((pair[0], pair[1]), teller);
             }
         }
     }

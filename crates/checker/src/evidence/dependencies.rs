@@ -12,53 +12,59 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use isolde_history::History;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::evidence::attribution::{Attribution, Fault, INITIAL, NONE};
 use crate::evidence::chains::Chains;
 use crate::evidence::outcome::Role;
+use crate::evidence::outside::Outside;
 use crate::parallel;
 
-/// The kind of an edge, in the two bits above the target.
+/// The kind of an edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub enum Edge {
-    /// `wr` or `ww`.
-    Dependency,
-    /// Session order.
+    /// `wr`: the target read what the source wrote.
+    Read,
+    /// `ww`: the target overwrote it.
+    Overwrite,
+    /// `so`, between neighbours of a session.
     Session,
     /// `rw`: the reader came before the overwriter.
     AntiDependency,
-    /// `ww` alone, where it matters that nothing was read.
-    Overwrite,
+    /// `predicate-wr`: what the source wrote changed what a predicate of the target matched.
+    PredicateRead,
+    /// `predicate-rw`: the target changed what a predicate of the source had matched.
+    PredicateAntiDependency,
+    /// `so`, told from outside.
+    ToldSession,
+    /// `rt`, told from outside.
+    ToldTime,
 }
 
-const TARGET_BITS: u32 = 30;
-const TARGET_MASK: u32 = (1 << TARGET_BITS) - 1;
+impl Edge {
+    /// Whether the source only read what the target then changed: it must have read before, and may commit after.
+    #[inline]
+    pub fn is_anti(self) -> bool {
+        matches!(self, Edge::AntiDependency | Edge::PredicateAntiDependency)
+    }
 
-fn pack(kind: Edge, target: u32) -> u32 {
-    let bits = match kind {
-        Edge::Dependency => 0,
-        Edge::Session => 1,
-        Edge::AntiDependency => 2,
-        Edge::Overwrite => 3,
-    };
-    (bits << TARGET_BITS) | target
+    /// Whether prefix takes it as an order of commits alone: the target need not have read after it.
+    #[inline]
+    pub fn orders_commits(self) -> bool {
+        matches!(self, Edge::Overwrite | Edge::PredicateRead)
+    }
 }
 
-fn unpack(edge: u32) -> (Edge, u32) {
-    let kind = match edge >> TARGET_BITS {
-        0 => Edge::Dependency,
-        1 => Edge::Session,
-        2 => Edge::AntiDependency,
-        _ => Edge::Overwrite,
-    };
-    (kind, edge & TARGET_MASK)
-}
+/// The edges that somebody collected, as (from, to), and of which kind.
+type Listed = Vec<(u32, u32, Edge)>;
 
 /// The known graph, as adjacency lists end to end.
+#[derive(Clone)]
 pub struct Graph {
     first: Vec<u32>,
-    edges: Vec<u32>,
+    target: Vec<u32>,
+    kind: Vec<Edge>,
 }
 
 impl Graph {
@@ -66,7 +72,7 @@ impl Graph {
     #[inline]
     pub fn out(&self, txn: u32) -> impl Iterator<Item = (Edge, u32)> + '_ {
         let range = self.first[txn as usize] as usize..self.first[txn as usize + 1] as usize;
-        self.edges[range].iter().map(|&edge| unpack(edge))
+        self.kind[range.clone()].iter().copied().zip(self.target[range].iter().copied())
     }
 
     /// How many transactions there are.
@@ -81,15 +87,21 @@ impl Graph {
 
     /// A graph of these edges, by kind.
     pub fn of_edges(nodes: usize, edges: &[(Edge, &[(u32, u32)])]) -> Graph {
-        let packed = |(kind, edges): &(Edge, &[(u32, u32)])| edges.iter().map(|&(a, b)| (a, pack(*kind, b))).collect();
-        Graph::build(nodes, &edges.iter().map(packed).collect::<Vec<_>>())
+        let listed = |(kind, edges): &(Edge, &[(u32, u32)])| edges.iter().map(|&(a, b)| (a, b, *kind)).collect();
+        Graph::build(nodes, &edges.iter().map(listed).collect::<Vec<_>>())
+    }
+
+    /// This graph and more edges.
+    pub fn with(&self, more: impl Iterator<Item = (u32, u32, Edge)>) -> Graph {
+        let known = (0..self.len() as u32).flat_map(|txn| self.out(txn).map(move |(kind, to)| (txn, to, kind)));
+        Graph::build(self.len(), &[known.collect(), more.collect()])
     }
 
     /// A topological order that departs from the file's as little as it must; `None` if there is a cycle.
     pub fn by_position(&self) -> Option<Vec<u32>> {
         let mut waiting = vec![0u32; self.len()];
-        for &edge in &self.edges {
-            waiting[unpack(edge).1 as usize] += 1;
+        for &target in &self.target {
+            waiting[target as usize] += 1;
         }
         let mut ready: BinaryHeap<Reverse<u32>> =
             (0..self.len() as u32).filter(|&txn| waiting[txn as usize] == 0).map(Reverse).collect();
@@ -106,22 +118,24 @@ impl Graph {
         (order.len() == self.len()).then_some(order)
     }
 
-    fn build(nodes: usize, lists: &[Vec<(u32, u32)>]) -> Graph {
+    fn build(nodes: usize, lists: &[Listed]) -> Graph {
         let mut first = vec![0u32; nodes + 1];
-        for &(from, _) in lists.iter().flatten() {
+        for &(from, ..) in lists.iter().flatten() {
             first[from as usize + 1] += 1;
         }
         for node in 0..nodes {
             first[node + 1] += first[node];
         }
-        let mut edges = vec![0u32; first[nodes] as usize];
+        let count = first[nodes] as usize;
+        let (mut target, mut kinds) = (vec![0u32; count], vec![Edge::Read; count]);
         let mut next = first.clone();
-        for &(from, edge) in lists.iter().flatten() {
+        for &(from, to, kind) in lists.iter().flatten() {
             let slot = &mut next[from as usize];
-            edges[*slot as usize] = edge;
+            target[*slot as usize] = to;
+            kinds[*slot as usize] = kind;
             *slot += 1;
         }
-        Graph { first, edges }
+        Graph { first, target, kind: kinds }
     }
 }
 
@@ -149,6 +163,15 @@ pub struct Counts {
 /// A version and one that came later.
 pub type Succession = (u32, u32);
 
+/// Who told that one version came later than another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Teller {
+    /// A `versions` line of the history, by values.
+    Line,
+    /// A told order of evidence from outside, by operations.
+    Outside,
+}
+
 /// The known order: the graph and the tables it was made from.
 pub struct Dependencies {
     /// The graph.
@@ -168,7 +191,7 @@ pub struct Dependencies {
     /// Successions of versions that the database told.
     pub told: Vec<(u32, u32)>,
     /// Those of them that what was read does not show.
-    pub told_only: FxHashSet<Succession>,
+    pub told_only: FxHashMap<Succession, Teller>,
     /// Whether a told version has several possible writers, so that what was told could not be used whole.
     pub told_ambiguously: bool,
     /// Reads of lists that do not go together with others of the same key.
@@ -198,6 +221,7 @@ impl Dependencies {
 /// Collects everything that is known.
 pub fn collect(
     history: &History,
+    outside: &Outside,
     attribution: &Attribution,
     roles: &[Role],
     session_order: bool,
@@ -207,12 +231,13 @@ pub fn collect(
     let mut counts = Counts::default();
     let mut chains = Chains::find(history, attribution, roles, &mut counts);
     chains.add_told(history, attribution, roles, &mut counts);
+    chains.add_installed(outside.told(history, attribution, roles), attribution, roles, &mut counts);
     let session_next = session_successors(history, roles);
     let mut lists = edges_by_key(attribution, roles, &chains, threads, &mut counts);
     if session_order {
-        let session: Vec<(u32, u32)> = (0..nodes as u32)
+        let session: Listed = (0..nodes as u32)
             .filter(|&txn| session_next[txn as usize] != NONE)
-            .map(|txn| (txn, pack(Edge::Session, session_next[txn as usize])))
+            .map(|txn| (txn, session_next[txn as usize], Edge::Session))
             .collect();
         counts.so = session.len() as u64;
         lists.push(session);
@@ -251,14 +276,14 @@ pub fn session_successors(history: &History, roles: &[Role]) -> Vec<u32> {
     next
 }
 
-/// The `wr`, `ww` and `rw` edges, as lists of (from, packed edge), one list a thread.
+/// The `wr`, `ww` and `rw` edges, one list a thread.
 fn edges_by_key(
     attribution: &Attribution,
     roles: &[Role],
     chains: &Chains,
     threads: usize,
     counts: &mut Counts,
-) -> Vec<Vec<(u32, u32)>> {
+) -> Vec<Listed> {
     let places = attribution.op.len();
     let share = places.div_ceil(threads.max(1)).max(1);
     let jobs = (0..places).step_by(share).map(|first| {
@@ -271,13 +296,13 @@ fn edges_by_key(
     let also = chains.also.iter().flat_map(|(&before, all)| all.iter().map(move |&after| (before, after)));
     for (before, after) in chains.placed.iter().copied().chain(also) {
         let (from, to) = (attribution.writer(before), attribution.writer(after));
-        if chains.told_only.contains(&(before, after)) {
+        if chains.told_only.contains_key(&(before, after)) {
             counts.told_ww += 1;
         } else {
             counts.ww += 1;
         }
         if from != INITIAL && to != INITIAL && from != to {
-            told.push((from, pack(Edge::Dependency, to)));
+            told.push((from, to, Edge::Overwrite));
         }
     }
     let mut lists = vec![told];
@@ -296,7 +321,7 @@ fn edges_of_places(
     roles: &[Role],
     chains: &Chains,
     places: std::ops::Range<usize>,
-) -> (Vec<(u32, u32)>, Counts) {
+) -> (Listed, Counts) {
     let mut edges = Vec::with_capacity(places.len() * 3 / 2);
     let mut counts = Counts::default();
     let mut before = (NONE, NONE);
@@ -313,7 +338,7 @@ fn edges_of_places(
         let writer = attribution.writer(version);
         counts.wr += 1;
         if writer != INITIAL && writer != reader {
-            edges.push((writer, pack(Edge::Dependency, reader)));
+            edges.push((writer, reader, Edge::Read));
         }
         let first = chains.overwritten_by[version as usize];
         let more = chains.also.get(&version).map_or(&[][..], |all| all);
@@ -323,12 +348,12 @@ fn edges_of_places(
                 counts.ww += 1;
             } else if overwriter != INITIAL {
                 // The set is empty unless the database told something.
-                if chains.told_only.contains(&(version, after)) {
+                if chains.told_only.contains_key(&(version, after)) {
                     counts.told_rw += 1;
                 } else {
                     counts.rw += 1;
                 }
-                edges.push((reader, pack(Edge::AntiDependency, overwriter)));
+                edges.push((reader, overwriter, Edge::AntiDependency));
             }
         }
     }

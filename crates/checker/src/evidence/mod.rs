@@ -2,7 +2,7 @@
 //!
 //! [`attribution`] finds the writer of every read, key by key: `registers` where keys hold single values, `lists` where they
 //! hold lists. [`outcome`] says which transactions count, `chains` which version follows which, [`realtime`] what the clock
-//! says; [`dependencies`] makes a graph of all of it.
+//! says, [`outside`] what others told; [`dependencies`] makes a graph of all of it.
 
 pub mod attribution;
 pub(crate) mod chains;
@@ -10,6 +10,7 @@ pub mod dependencies;
 pub(crate) mod list_overwrites;
 pub(crate) mod lists;
 pub mod outcome;
+pub mod outside;
 pub mod readers;
 pub mod realtime;
 mod registers;

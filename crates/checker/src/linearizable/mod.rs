@@ -19,6 +19,7 @@ use crate::linearizable::calls::{ALWAYS, Object};
 use crate::linearizable::refutation::{Refutation, Settled, refute, refute_around, settle};
 use crate::linearizable::zones::Conflict;
 use crate::order::acyclic::{Explanation, Rule, Space};
+use crate::order::reasons::Relation;
 use crate::order::shortest::Step;
 
 /// What every key may cost before any may cost more: a violation is often cheap to find.
@@ -99,6 +100,29 @@ impl Analysis {
         }
     }
 
+    /// The order that was found may not be the one that was told from outside: then nothing is decided, since another may be.
+    /// Only what is about one key counts.
+    pub(crate) fn kept_by_linearization(&self, decision: Decision) -> Decision {
+        let Decision::Satisfied(Some(found)) = &decision else { return decision };
+        let mut place = vec![None; self.history.len()];
+        found.commits.iter().enumerate().for_each(|(at, &txn)| place[txn as usize] = Some(at as u32));
+        let key = |txn: u32| self.history.ops_of(txn).next().map(|row| self.history.ops.key[row]);
+        let outside = &self.outside;
+        let counts = |at: usize| {
+            let item = matches!(outside.relation[at], Relation::Wr | Relation::Ww | Relation::Rw | Relation::Rt);
+            item && key(outside.from[at]).is_some() && key(outside.from[at]) == key(outside.to[at])
+        };
+        let kept = |at: usize| match (place[outside.from[at] as usize], place[outside.to[at] as usize]) {
+            (Some(from), Some(to)) => from < to,
+            _ => true,
+        };
+        match (0..outside.from.len()).find(|&at| counts(at) && !kept(at)) {
+            Some(at) => Decision::Undecided(Open::Told(outside.to[at])),
+            None if self.keeps_installed(&place) => decision,
+            None => Decision::Undecided(Open::Told(found.commits[0])),
+        }
+    }
+
     fn zone_violations(&self, all: bool) -> Vec<Violation> {
         let mut violations = self.lost_updates(all);
         if violations.is_empty() || all {
@@ -106,7 +130,7 @@ impl Analysis {
             violations.extend(conflicts.into_iter().map(|conflict| match conflict {
                 Conflict::Loop { txns } => {
                     let after = txns.iter().cycle().skip(1);
-                    let steps = txns.iter().zip(after).map(|(&a, &b)| (a, b, Step::Known(Edge::Dependency)));
+                    let steps = txns.iter().zip(after).map(|(&a, &b)| (a, b, Step::Known(Edge::Read)));
                     Violation::Cycle(self.explain(&steps.collect::<Vec<_>>()))
                 }
                 other => Violation::NotLinearizable(other),

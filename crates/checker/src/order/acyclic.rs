@@ -105,8 +105,9 @@ impl Space<'_> {
             Node::Plain(txn) => {
                 for (kind, target) in self.graph.out(txn) {
                     match (self.rule, kind) {
-                        (Rule::Serializable, _) | (Rule::Prefix, Edge::Overwrite) => visit(target, Some(kind)),
-                        (Rule::Snapshot | Rule::Prefix, Edge::AntiDependency) => {}
+                        (Rule::Serializable, _) => visit(target, Some(kind)),
+                        (Rule::Prefix, kind) if kind.orders_commits() => visit(target, Some(kind)),
+                        (Rule::Snapshot | Rule::Prefix, kind) if kind.is_anti() => {}
                         (Rule::Snapshot | Rule::Prefix, _) => visit(self.txns() + target, Some(kind)),
                     }
                 }
@@ -119,7 +120,7 @@ impl Space<'_> {
             Node::Arrived(txn) => {
                 visit(txn, None);
                 for (kind, target) in self.graph.out(txn) {
-                    if kind == Edge::AntiDependency {
+                    if kind.is_anti() {
                         visit(target, Some(kind));
                     }
                 }

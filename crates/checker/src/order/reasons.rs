@@ -3,7 +3,8 @@
 use isolde_history::History;
 
 use crate::evidence::attribution::{Attribution, INITIAL, NONE};
-use crate::evidence::dependencies::Dependencies;
+use crate::evidence::dependencies::{Dependencies, Teller};
+use crate::evidence::outside::Outside;
 use crate::evidence::realtime;
 
 /// The kinds of edges that a person is shown.
@@ -19,6 +20,10 @@ pub enum Relation {
     Ww,
     /// `to` overwrote what `from` read.
     Rw,
+    /// What `from` wrote changed what a predicate of `to` matched.
+    PredicateWr,
+    /// `to` changed what a predicate of `from` had matched.
+    PredicateRw,
 }
 
 /// How the order of the two versions that an edge is about is known.
@@ -26,8 +31,12 @@ pub enum Relation {
 pub enum Basis {
     /// From what was read, by any level; also that the initial version comes first.
     Seen,
-    /// From what the database told.
+    /// From a `versions` line.
     Told,
+    /// From a told order of evidence from outside, by operations.
+    Installed,
+    /// The whole edge is evidence from outside.
+    Outside,
     /// From levels that let nothing come between a version and the one made from it: what was written blindly then comes
     /// after all that was made from the initial version.
     Inferred,
@@ -48,12 +57,25 @@ pub struct Evidence {
     pub seen_op: u32,
     /// For `ww` and `rw`: how the order of the versions is known.
     pub basis: Basis,
+    /// The place of an edge from outside among those, or [`NONE`].
+    pub outside: u32,
 }
 
 impl Evidence {
+    /// A reason that operations show: of `from`, of `to`, and the write that both are about.
+    pub fn known(relation: Relation, key: u32, (from_op, to_op, seen_op): (u32, u32, u32), basis: Basis) -> Evidence {
+        Evidence { relation, key, from_op, to_op, seen_op, basis, outside: NONE }
+    }
+
+    /// A reason that was told from outside.
+    pub fn outside(relation: Relation, place: u32) -> Evidence {
+        let outside = place;
+        Evidence { relation, key: NONE, from_op: NONE, to_op: NONE, seen_op: NONE, basis: Basis::Outside, outside }
+    }
+
     /// A reason that what was read shows.
     pub fn seen(relation: Relation, key: u32, from_op: u32, to_op: u32, seen_op: u32) -> Evidence {
-        Evidence { relation, key, from_op, to_op, seen_op, basis: Basis::Seen }
+        Evidence::known(relation, key, (from_op, to_op, seen_op), Basis::Seen)
     }
 }
 
@@ -74,12 +96,17 @@ pub fn basis(
     if dependencies.made[after as usize] && first_read == Some(before) {
         return Basis::Seen;
     }
-    if dependencies.told_only.contains(&(before, after)) { Basis::Told } else { Basis::Inferred }
+    match dependencies.told_only.get(&(before, after)) {
+        Some(Teller::Line) => Basis::Told,
+        Some(Teller::Outside) => Basis::Installed,
+        None => Basis::Inferred,
+    }
 }
 
 /// Every reason why `from` comes before `to`, as far as single operations show it.
 pub fn between(
     history: &History,
+    outside: &Outside,
     attribution: &Attribution,
     dependencies: &Dependencies,
     from: u32,
@@ -108,7 +135,7 @@ pub fn between(
             for next in dependencies.followers(version).filter(|&next| attribution.writer(next) == to) {
                 let (from_op, to_op) = (attribution.op[place], op_of(next));
                 let basis = known(version, next);
-                all.push(Evidence { relation: Relation::Ww, key, from_op, to_op, seen_op: NONE, basis });
+                all.push(Evidence::known(Relation::Ww, key, (from_op, to_op, NONE), basis));
             }
         }
         let version = attribution.read_of[place];
@@ -119,9 +146,11 @@ pub fn between(
             let (from_op, to_op) = (attribution.op[place], op_of(next));
             let seen_op = if attribution.writer(version) == INITIAL { NONE } else { op_of(version) };
             let basis = known(version, next);
-            all.push(Evidence { relation: Relation::Rw, key, from_op, to_op, seen_op, basis });
+            all.push(Evidence::known(Relation::Rw, key, (from_op, to_op, seen_op), basis));
         }
     }
+    let told = outside.edges_between(from, to).iter();
+    all.extend(told.map(|&place| Evidence::outside(outside.relation[place as usize], place)));
     all
 }
 

@@ -6,6 +6,8 @@ use isolde_history::{NO_KEY, Op, Status, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::Analysis;
+use crate::decision::Question;
+use crate::evidence::attribution::NONE;
 use crate::evidence::outcome::Role;
 use crate::evidence::realtime;
 use crate::order::acyclic::{Explanation, Rule};
@@ -32,15 +34,21 @@ impl Register {
         &self.elements[..before.checked_sub(1).map_or(self.first, |at| self.lengths[at].1)]
     }
 
-    fn changed_since(&self, snapshot: u32) -> bool {
+    /// The commit that changed it last.
+    fn changed_last(&self) -> Option<u32> {
         let last = self.versions.last().map(|&(commit, _)| commit);
-        last.max(self.lengths.last().map(|&(commit, _)| commit)).is_some_and(|commit| commit >= snapshot)
+        last.max(self.lengths.last().map(|&(commit, _)| commit))
+    }
+
+    fn changed_since(&self, snapshot: u32) -> bool {
+        self.changed_last().is_some_and(|commit| commit >= snapshot)
     }
 }
 
 impl Analysis {
     /// Checks that `explanation` keeps the rule's order, and that every operation gives the answer that was recorded.
-    pub fn replays(&self, rule: Rule, real_time: bool, explanation: &Explanation) -> bool {
+    pub fn replays(&self, question: Question, explanation: &Explanation) -> bool {
+        let (rule, real_time) = (question.rule(), question.real_time());
         let Explanation { commits, snapshots, effects } = explanation;
         let effects: FxHashSet<u32> = effects.iter().copied().collect();
         let mut place = vec![None; self.history.len()];
@@ -66,11 +74,36 @@ impl Analysis {
             && (!real_time || self.keeps_time(commits, &snapshot))
             && self.keeps_values(rule, explanation, &snapshot)
             && self.keeps_told(explanation)
+            && self.keeps_installed(&place)
+            && self.keeps_edges(question, &place, &snapshot)
+    }
+
+    /// Whether what evidence from outside says about transactions is so, if each reads at its snapshot.
+    fn keeps_edges(&self, question: Question, place: &[Option<u32>], snapshot: &impl Fn(usize) -> u32) -> bool {
+        let mut edges = self.outside.edges(question, |txn| place[txn as usize].is_some());
+        edges.all(|(from, to, kind)| {
+            let (Some(from), Some(to)) = (place[from as usize], place[to as usize]) else { return true };
+            match question.rule() {
+                Rule::Serializable => from < to,
+                _ if kind.is_anti() => snapshot(from as usize) <= to,
+                Rule::Prefix if kind.orders_commits() => from < to,
+                Rule::Snapshot | Rule::Prefix => from < snapshot(to as usize),
+            }
+        })
+    }
+
+    /// Whether the versions come in the orders that evidence from outside tells.
+    pub(crate) fn keeps_installed(&self, place: &[Option<u32>]) -> bool {
+        self.outside.chains.iter().all(|chain| {
+            let writers = chain.iter().filter(|&&op| op != NONE).map(|&op| self.txn_of(op));
+            let mut last = None;
+            writers.filter_map(|txn| place[txn as usize]).all(|at| last.replace(at).is_none_or(|before| before <= at))
+        })
     }
 
     /// What the orders of weak levels have in common: sessions are kept, and whatever was read, every element of a list
     /// included, was there from the start or was written by one that took effect and comes before.
-    pub fn accounts_for(&self, explanation: &Explanation) -> bool {
+    pub fn accounts_for(&self, question: Question, explanation: &Explanation) -> bool {
         let history = &self.history;
         let effects: FxHashSet<u32> = explanation.effects.iter().copied().collect();
         let mut place = vec![None; history.len()];
@@ -107,6 +140,11 @@ impl Analysis {
             }
         }
         let precede = |first: u32, second: u32| place[first as usize] < place[second as usize];
+        // What must not be visible is not told by an order alone.
+        let mut ordered = self.outside.edges(question, |txn| place[txn as usize].is_some());
+        if !ordered.all(|(from, to, kind)| kind.is_anti() || precede(from, to)) || !self.keeps_installed(&place) {
+            return false;
+        }
         self.keeps_sessions(&place, &precede)
             && explanation
                 .commits
@@ -147,7 +185,7 @@ impl Analysis {
                     own.push((key, value));
                     true
                 }
-                Op::Scan(_) | Op::Sql(_) => false,
+                Op::Scan(_) | Op::Sql(_) => self.outside.complete,
             }
         })
     }
@@ -210,6 +248,16 @@ impl Analysis {
 
     /// Whether every operation gets its recorded answer, if each transaction sees as many commits as `snapshot` says.
     pub(crate) fn keeps_values(&self, rule: Rule, explanation: &Explanation, snapshot: &impl Fn(usize) -> u32) -> bool {
+        self.first_misfit(rule, explanation, snapshot).is_none()
+    }
+
+    /// The first operation that does not get its recorded answer, and the commit that its key was changed by last.
+    pub(crate) fn first_misfit(
+        &self,
+        rule: Rule,
+        explanation: &Explanation,
+        snapshot: &impl Fn(usize) -> u32,
+    ) -> Option<(usize, Option<u32>)> {
         let history = &self.history;
         let effects: FxHashSet<u32> = explanation.effects.iter().copied().collect();
         let mut keys: Vec<Register> = (0..history.keys.len()).map(|_| Register::default()).collect();
@@ -228,9 +276,14 @@ impl Analysis {
             for row in history.ops_of(txn) {
                 let key = history.ops.key[row];
                 if key == NO_KEY {
-                    return false;
+                    // What such an operation saw is in the edges, or nowhere.
+                    if self.outside.complete {
+                        continue;
+                    }
+                    return Some((row, None));
                 }
                 let register = &keys[key as usize];
+                let misfit = || Some((row, register.changed_last()));
                 let mine = own.iter().rev().find(|(k, _)| *k == key).map(|&(_, value)| value);
                 let now = mine.unwrap_or_else(|| register.value_at(seen, initial[key as usize]));
                 match history.op(row) {
@@ -242,19 +295,21 @@ impl Analysis {
                         let read = history.list(value);
                         let more = appended.iter().filter(|(k, _)| *k == key).map(|(_, element)| element);
                         if !register.list_at(seen).iter().chain(more).eq(read.iter()) {
-                            return false;
+                            return misfit();
                         }
                     }
-                    Op::Read(_, value) if value == Value::NULL && !register.list_at(seen).is_empty() => return false,
-                    Op::Read(_, value) if value != now => return false,
-                    Op::Cas(_, cas) if cas.applied && cas.expected != now => return false,
+                    Op::Read(_, value) if value == Value::NULL && !register.list_at(seen).is_empty() => {
+                        return misfit();
+                    }
+                    Op::Read(_, value) if value != now => return misfit(),
+                    Op::Cas(_, cas) if cas.applied && cas.expected != now => return misfit(),
                     Op::Cas(_, cas) if cas.applied => own.push((key, cas.new)),
-                    Op::Cas(_, cas) if cas.current == Value::MISSING && cas.expected == now => return false,
-                    Op::Cas(_, cas) if cas.current != Value::MISSING && cas.current != now => return false,
+                    Op::Cas(_, cas) if cas.current == Value::MISSING && cas.expected == now => return misfit(),
+                    Op::Cas(_, cas) if cas.current != Value::MISSING && cas.current != now => return misfit(),
                     Op::Write(_, value) => own.push((key, value)),
                     Op::Append(_, element) => appended.push((key, element)),
                     Op::Read(..) | Op::Cas(..) => {}
-                    Op::Scan(_) | Op::Sql(_) => return false,
+                    Op::Scan(_) | Op::Sql(_) => return misfit(),
                 }
             }
             if self.roles[txn as usize] != Role::Effective && !effects.contains(&txn) {
@@ -263,7 +318,7 @@ impl Analysis {
             let overwritten =
                 |&(key, _): &(u32, Value)| rule == Rule::Snapshot && keys[key as usize].changed_since(seen);
             if own.iter().chain(&appended).any(overwritten) {
-                return false;
+                return Some((history.ops_of(txn).start, None));
             }
             // Where everybody sees all that came before, only the last version is ever looked at.
             let last_only = explanation.snapshots.is_empty();
@@ -280,6 +335,6 @@ impl Analysis {
                 register.lengths.push((at as u32, register.elements.len()));
             }
         }
-        true
+        None
     }
 }

@@ -134,18 +134,18 @@ impl<'a> Finder<'a> {
                 State::Plain => {
                     for (kind, target) in self.space.graph.out(txn) {
                         match (kind, self.space.rule) {
-                            (Edge::Overwrite, Rule::Prefix) => next.push((target, State::Plain, 1)),
-                            (Edge::Dependency | Edge::Overwrite, _) => next.push((target, arrived, 1)),
+                            (kind, Rule::Prefix) if kind.orders_commits() => next.push((target, State::Plain, 1)),
                             (Edge::Session, _) => next.push((target, State::Riding, 1)),
-                            (Edge::AntiDependency, Rule::Serializable) => next.push((target, State::Plain, 1)),
-                            (Edge::AntiDependency, Rule::Snapshot | Rule::Prefix) => {}
+                            (kind, Rule::Serializable) if kind.is_anti() => next.push((target, State::Plain, 1)),
+                            (kind, Rule::Snapshot | Rule::Prefix) if kind.is_anti() => {}
+                            _ => next.push((target, arrived, 1)),
                         }
                     }
                 }
                 State::Arrived => {
                     next.push((txn, State::Plain, 0));
                     for (kind, target) in self.space.graph.out(txn) {
-                        if kind == Edge::AntiDependency {
+                        if kind.is_anti() {
                             next.push((target, State::Plain, 1));
                         }
                     }
@@ -223,7 +223,8 @@ impl<'a> Finder<'a> {
     }
 
     fn kind_between(&self, from: u32, to: u32, plain: bool) -> Edge {
-        let depends = |(kind, target): (Edge, u32)| target == to && matches!(kind, Edge::Dependency | Edge::Overwrite);
-        if plain && self.space.graph.out(from).any(depends) { Edge::Dependency } else { Edge::AntiDependency }
+        let all = || self.space.graph.out(from).filter(|&(_, target)| target == to).map(|(kind, _)| kind);
+        let depends = all().find(|kind| !kind.is_anti() && *kind != Edge::Session).filter(|_| plain);
+        depends.or_else(|| all().find(|kind| kind.is_anti())).unwrap_or(Edge::AntiDependency)
     }
 }

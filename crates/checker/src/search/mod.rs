@@ -8,6 +8,7 @@
 mod acyclicity;
 mod allowance;
 mod by_clock;
+mod by_serial;
 mod cases;
 mod csp;
 mod drawing;
@@ -39,7 +40,7 @@ use self::prune::{Pruned, prune};
 use self::sat::{Question, Solved, solve};
 use self::select::{Demands, Selectors};
 use crate::analysis::Analysis;
-use crate::decision::{Decision, Open};
+use crate::decision::{Decision, Open, Question as Level};
 use crate::evidence::attribution::{INITIAL, NONE};
 use crate::evidence::dependencies::Graph;
 use crate::evidence::outcome::Role;
@@ -52,8 +53,9 @@ const EDGE_BYTES: u64 = 160;
 
 impl Analysis {
     /// Decides by search. `graph` is what is known for certain at this level.
-    pub(crate) fn search(&self, graph: &Graph, rule: Rule, real_time: bool) -> Decision {
-        if let Some(explanation) = self.by_clock(rule, real_time) {
+    pub(crate) fn search(&self, graph: &Graph, question: Level) -> Decision {
+        let (rule, real_time) = (question.rule(), question.real_time());
+        if let Some(explanation) = self.by_serial(question).or_else(|| self.by_clock(question)) {
             return Decision::Satisfied(Some(explanation));
         }
         let demands = Demands { timed: real_time, repeatable: true, reads: true };
@@ -75,7 +77,7 @@ impl Analysis {
             timeline(&self.history, &roles)
         });
         let space = Space { graph, rule, timeline: times.as_ref() };
-        let polygraph = Polygraph::new(self, space, &selectors);
+        let polygraph = Polygraph::new(self, question, space, &selectors);
         let all_candidates: Vec<Vec<u32>> = selectors.all.iter().map(|s| s.candidates.clone()).collect();
         take_off_overwritten(&polygraph, &mut selectors);
         let first = guess(&polygraph, &selectors, None);
@@ -89,11 +91,12 @@ impl Analysis {
         if rule != Rule::Serializable {
             // One transaction after the other explains the weaker levels too, and is sooner guessed: no snapshot has to be
             // placed among commits. What is known of a weaker level may be too little for a serial order, so it is run.
-            let serial = Space { graph: &self.dependencies.graph, rule: Rule::Serializable, timeline: times.as_ref() };
-            let serial = Polygraph::new(self, serial, &selectors);
+            let serial_graph = self.known_order(question);
+            let serial = Space { graph: &serial_graph, rule: Rule::Serializable, timeline: times.as_ref() };
+            let serial = Polygraph::new(self, question, serial, &selectors);
             let order = guess(&serial, &selectors, None);
             let explanation = order.complete.then(|| self.explained(&serial, &order.order, &[]));
-            if let Some(explanation) = explanation.filter(|found| self.replays(rule, real_time, found)) {
+            if let Some(explanation) = explanation.filter(|found| self.replays(question, found)) {
                 return Decision::Satisfied(Some(explanation));
             }
         }

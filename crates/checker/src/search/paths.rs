@@ -41,7 +41,7 @@ fn cost(label: Label) -> u64 {
     match label {
         Label::Inside => 0,
         Label::Known(Edge::Session) => 1,
-        Label::Known(Edge::Dependency | Edge::AntiDependency | Edge::Overwrite) => 100,
+        Label::Known(_) => 100,
         Label::Order(..) | Label::Chosen(_) => 10_000,
     }
 }

@@ -6,14 +6,14 @@ use isolde_history::Status;
 use rustc_hash::FxHashMap;
 
 use crate::analysis::{Analysis, rw};
-use crate::decision::{CycleEdge, Decision, Method, Open, REPORTED_MAX, Violation};
+use crate::decision::{CycleEdge, Decision, Method, Open, Question, REPORTED_MAX, Violation};
 use crate::evidence::attribution::{Attribution, INITIAL, NONE};
 use crate::evidence::chains::Chains;
 use crate::evidence::dependencies::{Counts, Edge, Graph, Succession};
 use crate::evidence::list_overwrites;
 use crate::evidence::outcome::Role;
 use crate::order::acyclic::{Explanation, Rule, Space};
-use crate::order::reasons::{Basis, Evidence, Relation, between};
+use crate::order::reasons::{Basis, Evidence, Relation};
 use crate::order::shortest::{CycleStep, Step};
 use crate::weak::saturation::{ByOp, Inferred, Saturated, Saturation, Visibility};
 
@@ -36,6 +36,8 @@ impl Analysis {
         } else if uncertain {
             let mut chains = Chains::find(&self.history, &self.attribution, &roles, &mut Counts::default());
             chains.add_told(&self.history, &self.attribution, &roles, &mut Counts::default());
+            let installed = self.outside.told(&self.history, &self.attribution, &roles);
+            chains.add_installed(installed, &self.attribution, &roles, &mut Counts::default());
             (chains.told, self.misplaced(&chains.before_initial, &chains.told_twice))
         } else {
             (known.told.clone(), self.misplaced(&known.before_initial, &known.told_twice))
@@ -43,14 +45,18 @@ impl Analysis {
         if !violations.is_empty() && !all {
             return Decision::Violated(violations);
         }
-        let edges: Vec<(u32, u32)> = between_writers(&self.attribution, &told).map(|(pair, _)| pair).collect();
+        let mut edges: Vec<(u32, u32)> = between_writers(&self.attribution, &told).map(|(pair, _)| pair).collect();
+        let counts = |txn: u32| roles[txn as usize] != Role::Absent;
+        edges.extend(self.outside.edges(Question::Overwrites, counts).map(|(from, to, _)| (from, to)));
         let graph = Graph::of_edges(self.history.len(), &[(Edge::Overwrite, &edges)]);
         let space = Space { graph: &graph, rule: Rule::Serializable, timeline: None };
         let versions: FxHashMap<(u32, u32), Succession> = between_writers(&self.attribution, &told).collect();
         let explain = |cycle: &[CycleStep]| {
-            let step = |&(from, to, _): &CycleStep| (from, to, versions[&(from, to)]);
-            let edges = cycle.iter().map(step);
-            edges.map(|(from, to, (first, second))| self.told_edge(from, to, first, second, false)).collect()
+            let edge = |&(from, to, _): &CycleStep| match versions.get(&(from, to)) {
+                Some(&(first, second)) => self.told_edge(from, to, first, second, false),
+                None => self.outside_edge(from, to, Edge::Overwrite, false),
+            };
+            cycle.iter().map(edge).collect()
         };
         match self.acyclic_or(&space, all, explain) {
             Err(cycles) => {
@@ -82,7 +88,12 @@ impl Analysis {
     fn committed(&self) -> Vec<Role> {
         let left_out = if self.options.judge_aborted { Role::ReadsOnly } else { Role::Absent };
         let roles = self.history.txns.status.iter().zip(&self.roles);
-        roles.map(|(&status, &role)| if status == Status::Unknown { left_out } else { role }).collect()
+        let mut roles: Vec<Role> =
+            roles.map(|(&status, &role)| if status == Status::Unknown { left_out } else { role }).collect();
+        for op in self.outside.installed() {
+            roles[self.txn_of(op) as usize] = Role::Effective;
+        }
+        roles
     }
 
     pub(crate) fn saturation<'s>(&'s self, by_op: &'s ByOp, told: &'s [(u32, u32)]) -> Saturation<'s> {
@@ -94,25 +105,38 @@ impl Analysis {
             told,
             by_op,
             session_order: self.options.session_order,
+            told_sources: &self.told_sources,
         }
     }
 
     /// The weak levels: an order that follows all consequences, or what contradicts one.
     pub(crate) fn weak(&self, visibility: Visibility, all: bool) -> Result<Vec<u32>, Vec<Violation>> {
         let by_op = ByOp::new(&self.history, &self.attribution);
-        let told = self.told();
+        let mut told = self.told();
+        let question = Question::Weak(visibility);
+        let outside = || self.outside.edges(question, |txn| self.counts(txn));
+        told.extend(outside().filter(|(.., kind)| kind.orders_commits()).map(|(from, to, _)| (from, to)));
+        let anti: Vec<(u32, u32)> =
+            outside().filter(|(.., kind)| kind.is_anti()).map(|(from, to, _)| (from, to)).collect();
         let saturation = self.saturation(&by_op, &told);
         let Some(saturated) = saturation.run(visibility) else {
             // Without a past there is nothing to infer: the cycle of reads and sessions is the violation.
             return self.weak(Visibility::Nothing, all);
         };
-        let past = saturation.base(Edge::Dependency, &[]);
+        let past = saturation.base(Edge::Overwrite, &[]);
         let mut violations: Vec<Violation> = saturated
             .contradictions
             .iter()
             .take(if all { REPORTED_MAX } else { 1 })
             .map(|edge| Violation::Cycle(self.missed_write(&past, edge, visibility)))
             .collect();
+        for (reader, writer) in saturation.seen_all_the_same(visibility, &anti) {
+            if violations.is_empty() || (all && violations.len() < REPORTED_MAX) {
+                let mut steps = self.sight(&past, writer, reader, visibility);
+                steps.push(rw(reader, writer));
+                violations.push(Violation::Cycle(self.explain(&steps)));
+            }
+        }
         if !violations.is_empty() && !all {
             return Err(violations);
         }
@@ -179,10 +203,10 @@ impl Analysis {
     fn sight(&self, past: &Graph, writer: u32, reader: u32, visibility: Visibility) -> Vec<CycleStep> {
         let session = &self.history.txns.session;
         let same = self.options.session_order && session[writer as usize] == session[reader as usize];
-        let read = past.out(writer).any(|(kind, to)| kind == Edge::Dependency && to == reader);
+        let read = past.out(writer).any(|(kind, to)| matches!(kind, Edge::Read | Edge::ToldSession) && to == reader);
         match visibility {
             Visibility::CausalPast if !read && !same => path(past, writer, reader),
-            _ if read => vec![(writer, reader, Step::Known(Edge::Dependency))],
+            _ if read => vec![(writer, reader, Step::Known(Edge::Read))],
             _ => vec![(writer, reader, Step::Known(Edge::Session))],
         }
     }
@@ -221,7 +245,7 @@ impl Analysis {
             for (from, to) in [(a, b), (c, d)] {
                 // What is inferred itself says nothing of an overwrite that the reader would have to know of.
                 if let Some(edge) = inferred(from, to).filter(|_| inferred(to, from).is_none()) {
-                    let overwrote = between(&self.history, &self.attribution, &self.dependencies, to, from);
+                    let overwrote = self.reasons(to, from);
                     let key = self.history.ops.key[edge.read_op as usize];
                     let known = |r: &Evidence| r.relation == Relation::Ww && r.key == key && r.basis != Basis::Inferred;
                     if overwrote.iter().any(known) {
@@ -232,7 +256,11 @@ impl Analysis {
         }
         let mut edges = self.explain(cycle);
         for edge in &mut edges {
-            edge.reasons.retain(|reason| matches!(reason.relation, Relation::So | Relation::Wr));
+            edge.reasons.retain(|reason| match reason.relation {
+                Relation::So | Relation::Wr => true,
+                Relation::Ww | Relation::PredicateWr => reason.basis == Basis::Outside,
+                Relation::Rw | Relation::PredicateRw | Relation::Rt => false,
+            });
             if edge.reasons.is_empty() {
                 edge.taken = Relation::Ww;
                 match inferred(edge.from, edge.to) {
@@ -240,7 +268,7 @@ impl Analysis {
                         edge.reasons.push(self.inferred_reason(Relation::Ww, found, NONE, found.read_op));
                     }
                     None => {
-                        let all = between(&self.history, &self.attribution, &self.dependencies, edge.from, edge.to);
+                        let all = self.reasons(edge.from, edge.to);
                         edge.reasons.extend(all.into_iter().filter(|reason| reason.relation == Relation::Ww));
                     }
                 }
@@ -296,7 +324,7 @@ fn path(past: &Graph, from: u32, to: u32) -> Vec<CycleStep> {
         match steps.last_mut() {
             Some((first, _, Step::Known(Edge::Session))) if at.1 => *first = before.0,
             _ => {
-                let kind = if at.1 { Edge::Session } else { Edge::Dependency };
+                let kind = if at.1 { Edge::Session } else { Edge::Read };
                 steps.push((before.0, at.0, Step::Known(kind)));
             }
         }

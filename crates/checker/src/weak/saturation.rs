@@ -47,8 +47,17 @@ pub struct Inferred {
     pub before: u32,
     /// The writer that was read; [`INITIAL`] makes it a contradiction.
     pub after: u32,
-    /// The read that shows it.
+    /// Who read.
+    pub reader: u32,
+    /// The read that shows it, or [`NONE`] if evidence from outside does.
     pub read_op: u32,
+}
+
+impl Inferred {
+    /// That a reader did not see a writer, by evidence from outside: a contradiction if the writer is visible to it.
+    pub(crate) fn told_apart(before: u32, reader: u32) -> Inferred {
+        Inferred { before, after: INITIAL, reader, read_op: NONE }
+    }
 }
 
 /// The graph of the weak levels: session order, reads, told successions and what follows from them.
@@ -98,6 +107,8 @@ pub struct Saturation<'a> {
     pub by_op: &'a ByOp,
     /// Whether session order counts.
     pub session_order: bool,
+    /// By transaction: those that evidence from outside says it saw.
+    pub told_sources: &'a FxHashMap<u32, Vec<u32>>,
 }
 
 impl Saturation<'_> {
@@ -123,7 +134,7 @@ impl Saturation<'_> {
             found.into_iter().partition(|edge| edge.after == INITIAL);
         let mut consequences = self.told.to_vec();
         consequences.extend(inferred.iter().map(|edge| (edge.before, edge.after)));
-        Saturated { graph: self.base(Edge::Dependency, &consequences), inferred, contradictions }
+        Saturated { graph: self.base(Edge::Overwrite, &consequences), inferred, contradictions }
     }
 
     /// Causal, without listing every consequence: in an order of all that is known, a consequence that points
@@ -169,7 +180,7 @@ impl Saturation<'_> {
                 let writers = &writers[key as usize];
                 let first = writers.partition_point(|&(at, _)| at <= since);
                 let between = writers[first..].iter().take_while(|&&(at, _)| at < position[txn as usize]);
-                candidates.extend(between.map(|&(_, before)| Inferred { before, after, read_op }));
+                candidates.extend(between.map(|&(_, before)| Inferred { before, after, reader: txn, read_op }));
                 if candidates.len() > CANDIDATES_MAX {
                     return None;
                 }
@@ -226,9 +237,14 @@ impl Saturation<'_> {
             let next = self.session_next;
             session.extend((0..next.len() as u32).filter(|&t| next[t as usize] != NONE).map(|t| (t, next[t as usize])));
         }
-        let mut reads = Vec::new();
-        self.each_txn(|txn| reads.extend(self.sources(txn).map(|source| (source, txn))));
-        Graph::of_edges(self.history.len(), &[(Edge::Dependency, &reads), (Edge::Session, &session), (kind, more)])
+        let (mut reads, mut told) = (Vec::new(), Vec::new());
+        self.each_txn(|txn| {
+            reads.extend(self.read_from(txn).map(|source| (source, txn)));
+            told.extend(self.told_sources(txn).map(|source| (source, txn)));
+        });
+        let lists: [(Edge, &[(u32, u32)]); 4] =
+            [(Edge::Read, &reads), (Edge::ToldSession, &told), (Edge::Session, &session), (kind, more)];
+        Graph::of_edges(self.history.len(), &lists)
     }
 
     /// The reads of other transactions' versions, in program order: operation, key, version.
@@ -239,8 +255,19 @@ impl Saturation<'_> {
         })
     }
 
-    /// The transactions that `txn` read from; one that is read twice comes twice.
+    /// The transactions that `txn` saw: it read from them, or is told to have; one that is seen twice comes twice.
     pub(crate) fn sources(&self, txn: u32) -> impl Iterator<Item = u32> + '_ {
+        self.read_from(txn).chain(self.told_sources(txn))
+    }
+
+    /// Those that evidence from outside says it saw.
+    pub(crate) fn told_sources(&self, txn: u32) -> impl Iterator<Item = u32> + '_ {
+        let told = self.told_sources.get(&txn).map_or(&[][..], |all| all);
+        told.iter().copied().filter(|&source| self.counts(source))
+    }
+
+    /// The transactions that `txn` read from; one that is read twice comes twice.
+    fn read_from(&self, txn: u32) -> impl Iterator<Item = u32> + '_ {
         self.reads(txn).map(|(_, _, version)| self.attribution.writer(version)).filter(|&writer| writer != INITIAL)
     }
 
@@ -255,7 +282,7 @@ impl Saturation<'_> {
         let mut visible = Visible::default();
         for (read_op, key, version) in self.reads(txn) {
             let after = self.attribution.writer(version);
-            visible.missed_by(key, after, read_op, found);
+            visible.missed_by(key, after, (txn, read_op), found);
             visible.add(self, after);
         }
     }
@@ -264,7 +291,7 @@ impl Saturation<'_> {
         let mut visible = Visible::default();
         self.sources(txn).for_each(|source| visible.add(self, source));
         for (read_op, key, version) in self.reads(txn) {
-            visible.missed_by(key, self.attribution.writer(version), read_op, found);
+            visible.missed_by(key, self.attribution.writer(version), (txn, read_op), found);
         }
     }
 
@@ -278,7 +305,7 @@ impl Saturation<'_> {
                 if let Some(&before) = last.get(&(session, key))
                     && before != after
                 {
-                    found.push(Inferred { before, after, read_op });
+                    found.push(Inferred { before, after, reader: txn, read_op });
                 }
             }
             for key in self.installed(txn) {
@@ -287,9 +314,42 @@ impl Saturation<'_> {
         });
     }
 
+    /// Of these readers and writers, those that are told apart although the level lets the reader see the writer.
+    pub(crate) fn seen_all_the_same(&self, visibility: Visibility, anti: &[(u32, u32)]) -> Vec<(u32, u32)> {
+        let session = &self.history.txns.session;
+        let came_before = |reader: u32, writer: u32| {
+            self.session_order && writer < reader && session[writer as usize] == session[reader as usize]
+        };
+        match visibility {
+            _ if anti.is_empty() => Vec::new(),
+            Visibility::Nothing | Visibility::EarlierRead => Vec::new(),
+            Visibility::DirectlyBefore => {
+                let sees = |&(reader, writer): &(u32, u32)| {
+                    came_before(reader, writer) || self.sources(reader).any(|source| source == writer)
+                };
+                anti.iter().copied().filter(sees).collect()
+            }
+            Visibility::CausalPast => {
+                let Some(order) = self.base(Edge::Overwrite, &[]).by_position() else { return Vec::new() };
+                let chains = self.chains(&order);
+                let mut missed: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+                anti.iter().for_each(|&(reader, writer)| missed.entry(reader).or_default().push(writer));
+                let mut seen = Vec::new();
+                self.clocks(&order, &chains, |txn, clock| {
+                    for &writer in missed.get(&txn).map_or(&[][..], |all| all) {
+                        if clock[chains.of[writer as usize] as usize] > chains.place[writer as usize] {
+                            seen.push((txn, writer));
+                        }
+                    }
+                });
+                seen
+            }
+        }
+    }
+
     /// Every consequence of causal visibility, one by one.
     fn all_causal(&self, found: &mut Vec<Inferred>) -> Option<()> {
-        let order = self.base(Edge::Dependency, &[]).by_position()?;
+        let order = self.base(Edge::Overwrite, &[]).by_position()?;
         let chains = self.chains(&order);
         let writers = self.writers_by_chain(&chains);
         self.clocks(&order, &chains, |txn, clock| self.visible_writers(txn, clock, &writers, found));
@@ -305,7 +365,7 @@ impl Saturation<'_> {
                     && before != after
                     && before != txn
                 {
-                    found.push(Inferred { before, after, read_op });
+                    found.push(Inferred { before, after, reader: txn, read_op });
                 }
             }
         }
@@ -324,9 +384,9 @@ impl Visible {
     }
 
     /// Every visible writer of `key` comes before the one that was read.
-    fn missed_by(&self, key: u32, after: u32, read_op: u32, found: &mut Vec<Inferred>) {
+    fn missed_by(&self, key: u32, after: u32, (reader, read_op): (u32, u32), found: &mut Vec<Inferred>) {
         let writers = self.0.iter().filter(|&&(k, before)| k == key && before != after);
-        found.extend(writers.map(|&(_, before)| Inferred { before, after, read_op }));
+        found.extend(writers.map(|&(_, before)| Inferred { before, after, reader, read_op }));
     }
 }
 
@@ -339,6 +399,7 @@ mod tests {
     use super::*;
     use crate::analysis::Analysis;
     use crate::decision::Options;
+    use crate::evidence::outside::Outside;
 
     fn history(level: Level, workload: Workload, inject: Vec<Anomaly>, seed: u64) -> History {
         let parameters = Parameters {
@@ -362,7 +423,7 @@ mod tests {
     /// Looking only backward, and listing everything, must give the same answer.
     fn assert_same(history: History, session_order: bool) -> bool {
         let options = Options { session_order, judge_aborted: false, threads: 1, budget: 0 };
-        let analysis = Analysis::new(Arc::new(history), options);
+        let analysis = Analysis::new(Arc::new(history), Outside::default(), options);
         let by_op = ByOp::new(&analysis.history, &analysis.attribution);
         let saturation = analysis.saturation(&by_op, &[]);
         let holds = |s: &Saturated| s.contradictions.is_empty() && s.graph.by_position().is_some();
