@@ -7,7 +7,7 @@ use isolde_history::{History, NO_KEY, OpKind};
 use rustc_hash::FxHashMap;
 
 use crate::decision::{CycleEdge, Decision, Method, Open, Options, Question, REPORTED_MAX, Violation};
-use crate::evidence::attribution::{Attribution, INITIAL, NONE, ReadFault, attribute};
+use crate::evidence::attribution::{Attribution, INITIAL, NONE, attribute};
 use crate::evidence::dependencies::{Dependencies, Edge, Graph, Teller, collect};
 use crate::evidence::outcome::{Role, roles};
 use crate::evidence::outside::Outside;
@@ -180,16 +180,12 @@ impl Analysis {
     }
 
     fn faults(&self, question: Question, all: bool) -> Vec<Violation> {
-        if question == Question::Overwrites {
-            return Vec::new();
-        }
-        let repeatable = !matches!(question, Question::Weak(Visibility::Nothing | Visibility::EarlierRead));
         self.attribution
             .faults
             .iter()
             .chain(&self.dependencies.list_faults)
             .filter(|fault| self.roles[fault.reader as usize] != Role::Absent)
-            .filter(|fault| repeatable || fault.kind != ReadFault::NonRepeatable)
+            .filter(|fault| fault.kind.counts_at(question))
             .map(|&fault| Violation::Fault(fault))
             .take(if all { REPORTED_MAX } else { 1 })
             .collect()

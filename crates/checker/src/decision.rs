@@ -2,7 +2,7 @@
 
 use isolde_history::OpKind;
 
-use crate::evidence::attribution::Fault;
+use crate::evidence::faults::Fault;
 use crate::linearizable::zones::Conflict;
 use crate::order::acyclic::{Explanation, Rule};
 use crate::order::reasons::{Evidence, Relation};

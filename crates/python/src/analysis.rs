@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use isolde_checker::analysis as core;
 use isolde_checker::decision::{Assumption, CycleEdge, Decision, Method, Open, Options, Proof, Question, Violation};
-use isolde_checker::evidence::attribution::{INITIAL, NONE, ReadFault};
+use isolde_checker::evidence::attribution::{INITIAL, NONE};
+use isolde_checker::evidence::faults::ReadFault;
 use isolde_checker::evidence::outside::{Outside, Unusable as Cannot};
 use isolde_checker::linearizable::zones::Conflict;
 use isolde_checker::order::acyclic::{Explanation, Rule};

@@ -10,6 +10,7 @@
 
 use isolde_history::{History, NO_KEY, Op, Value};
 
+use crate::evidence::faults::Fault;
 use crate::evidence::lists::ListKey;
 use crate::evidence::registers::Settle;
 use crate::parallel;
@@ -18,46 +19,6 @@ use crate::parallel;
 pub const NONE: u32 = u32::MAX;
 /// The writer of every initial version.
 pub const INITIAL: u32 = u32::MAX;
-
-/// Why a read cannot be explained, whatever the order.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
-pub enum ReadFault {
-    /// Nobody wrote the value.
-    ThinAir,
-    /// Only an aborted transaction wrote it.
-    Aborted,
-    /// Its writer overwrote it before committing.
-    Intermediate,
-    /// Only the reader itself wrote it, and later.
-    Future,
-    /// The reader had overwritten this value of its own.
-    NotMyLastWrite,
-    /// The reader had written the key, and saw somebody else's value.
-    NotMyOwnWrite,
-    /// The reader had read another value before, without writing in between.
-    NonRepeatable,
-    /// A list holds an element twice that was appended once.
-    DuplicateElement,
-    /// A list lacks an element that came before one that it shows.
-    LostElement,
-    /// A list shows elements in another order than a list that somebody else read, or than their own appender.
-    IncompatibleOrder,
-}
-
-/// One read that cannot be explained.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fault {
-    /// Why.
-    pub kind: ReadFault,
-    /// The reading transaction.
-    pub reader: u32,
-    /// The reading operation.
-    pub read_op: u32,
-    /// The operation it conflicts with: the write that was seen, or the earlier read; or [`NONE`].
-    pub other_op: u32,
-    /// The transaction of `other_op`, or [`INITIAL`].
-    pub other: u32,
-}
 
 /// The operations by key, and what became of each.
 pub struct Attribution {

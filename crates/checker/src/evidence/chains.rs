@@ -3,8 +3,9 @@
 use isolde_history::{History, Op, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::evidence::attribution::{Attribution, Fault, INITIAL, NONE};
+use crate::evidence::attribution::{Attribution, INITIAL, NONE};
 use crate::evidence::dependencies::{Counts, Succession, Teller};
+use crate::evidence::faults::Fault;
 use crate::evidence::lists;
 use crate::evidence::outcome::Role;
 

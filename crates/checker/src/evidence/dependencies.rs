@@ -14,8 +14,9 @@ use std::collections::BinaryHeap;
 use isolde_history::History;
 use rustc_hash::FxHashMap;
 
-use crate::evidence::attribution::{Attribution, Fault, INITIAL, NONE};
+use crate::evidence::attribution::{Attribution, INITIAL, NONE};
 use crate::evidence::chains::Chains;
+use crate::evidence::faults::Fault;
 use crate::evidence::outcome::Role;
 use crate::evidence::outside::Outside;
 use crate::parallel;

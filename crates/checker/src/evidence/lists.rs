@@ -8,7 +8,8 @@
 use isolde_history::{History, Status, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::evidence::attribution::{Access, Attribution, Fault, Found, INITIAL, NONE, ReadFault};
+use crate::evidence::attribution::{Access, Attribution, Found, INITIAL, NONE};
+use crate::evidence::faults::{Fault, ReadFault};
 use crate::evidence::outcome::Role;
 
 /// Who appended an element of a key.
@@ -223,11 +224,11 @@ impl<'a> ListKey<'a> {
                 return fault(ReadFault::Future, Some(who.at));
             }
             if who.aborted {
-                return fault(ReadFault::Aborted, Some(who.at));
+                return fault(ReadFault::of_uninstalled(true), Some(who.at));
             }
             match inside {
                 Some(before) if self.next[before] as usize == who.at => {}
-                Some(before) => return fault(ReadFault::Intermediate, Some(before)),
+                Some(before) => return fault(ReadFault::of_uninstalled(false), Some(before)),
                 None if !self.begins[who.at] => {
                     let first = self.first_of(who.at);
                     let later = list[at..].contains(&self.accesses[first].wrote);
@@ -240,7 +241,7 @@ impl<'a> ListKey<'a> {
             at += 1;
         }
         if let Some(before) = inside {
-            return fault(ReadFault::Intermediate, Some(before));
+            return fault(ReadFault::of_uninstalled(false), Some(before));
         }
         if list.len() > verified.len() {
             *verified = list;

@@ -32,6 +32,8 @@ pub struct Outside {
     pub serial: Vec<u32>,
     /// Whether the edges hold all that operations without a key (scans, SQL) have to say.
     pub complete: bool,
+    /// The operations of the chains: their transactions took effect.
+    installed: Vec<u32>,
     /// The edges between two transactions.
     between: FxHashMap<(u32, u32), Vec<u32>>,
 }
@@ -84,7 +86,9 @@ impl Outside {
         if let Some(at) = serial.iter().position(|&txn| !known(txn) || aborted(txn) || !placed.insert(txn)) {
             return Err(Unusable::Serial(at));
         }
-        let mut outside = Outside { from, to, relation, chains, serial, complete: false, between: FxHashMap::default() };
+        let installed = chains.iter().flatten().copied().filter(|&op| op != NONE).collect();
+        let between = FxHashMap::default();
+        let mut outside = Outside { from, to, relation, chains, serial, complete: false, installed, between };
         if history.has_lists() {
             outside.add_list_orders(history);
         }
@@ -151,7 +155,7 @@ impl Outside {
 
     /// The operations whose versions are told to have been installed: their transactions took effect.
     pub fn installed(&self) -> impl Iterator<Item = u32> + '_ {
-        self.chains.iter().flatten().copied().filter(|&op| op != NONE)
+        self.installed.iter().copied()
     }
 
     /// The told orders, by key, as versions of which each differs from the one before it.

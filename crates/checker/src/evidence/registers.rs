@@ -3,7 +3,8 @@
 use isolde_history::{History, Status, Value};
 use rustc_hash::FxHashMap;
 
-use crate::evidence::attribution::{Access, Attribution, Fault, Found, INITIAL, NONE, ReadFault};
+use crate::evidence::attribution::{Access, Attribution, Found, INITIAL, NONE};
+use crate::evidence::faults::{Fault, ReadFault};
 
 /// The versions that share a value: mostly one.
 enum Writers {
@@ -192,11 +193,9 @@ impl<'a> Settle<'a> {
         let lost = lost.get_or_insert_with(|| lost_writes(self.history, accesses));
         let writers = lost.get(&access.read).map_or(&[][..], |all| all);
         let others = || writers.iter().filter(|w| w.txn != access.txn);
-        if let Some(seen) = others().find(|w| !w.aborted) {
-            return fault(ReadFault::Intermediate, seen.op, seen.txn);
-        }
-        match others().next() {
-            Some(seen) => fault(ReadFault::Aborted, seen.op, seen.txn),
+        // Of several writers, one that was not aborted is the likelier.
+        match others().find(|w| !w.aborted).or_else(|| others().next()) {
+            Some(seen) => fault(ReadFault::of_uninstalled(seen.aborted), seen.op, seen.txn),
             None => fault(ReadFault::ThinAir, NONE, INITIAL),
         }
     }

@@ -12,7 +12,8 @@ use super::allowance::Allowance;
 use super::meant::Entry;
 use crate::analysis::Analysis;
 use crate::decision::Violation;
-use crate::evidence::attribution::{Attribution, Fault, INITIAL, NONE, ReadFault};
+use crate::evidence::attribution::{Attribution, INITIAL, NONE};
+use crate::evidence::faults::{Fault, ReadFault};
 use crate::evidence::outcome::Role;
 
 /// What a candidate takes.

@@ -92,7 +92,11 @@ def check(
         if by_elements and budget > counts.operations:
 
             def ask(assumed: Columns, share: int) -> Finding:
-                options: dict[str, Any] = {"session_order": session_order, "judge_aborted": judge_aborted, "order": order}
+                options: dict[str, Any] = {
+                    "session_order": session_order,
+                    "judge_aborted": judge_aborted,
+                    "order": order,
+                }
                 return check(assumed, [level], budget=share, evidence=evidence, **options).findings[0]
 
             def broken(weaker: Level) -> bool:
@@ -210,7 +214,11 @@ class _Asking:
                     return _Answer(found, _LEVEL_OF[other])
         for other in _BY_EASE_OF_HOLDING:
             # Where times are missing, nothing is known to keep real time.
-            if other != question and implies(_LEVEL_OF[other], level) and (self.analysis.timed or "strict" not in other):
+            if (
+                other != question
+                and implies(_LEVEL_OF[other], level)
+                and (self.analysis.timed or "strict" not in other)
+            ):
                 found = self.decide(other)
                 if isinstance(found, Satisfied):
                     return _Answer(found, _LEVEL_OF[other])
@@ -268,9 +276,7 @@ class _Asking:
 
     def verified(self, level: Level, anomaly: Anomaly) -> Anomaly:
         """An anomaly that was looked at a second time."""
-        return verified(
-            self.analysis, self.columns, level, anomaly, self.evidence, judge_aborted=self.judge_aborted
-        )
+        return verified(self.analysis, self.columns, level, anomaly, self.evidence, judge_aborted=self.judge_aborted)
 
     def check_again(self, level: Level, found: Explanation) -> None:
         """An order is only believed after the transactions were run in it, those of unknown outcome included."""

@@ -76,7 +76,11 @@ class Evidence:
             if source in new and target in new
         ]
         versions = [
-            [None if place is None else (new[place[0]], place[1]) for place in order if place is None or place[0] in new]
+            [
+                None if place is None else (new[place[0]], place[1])
+                for place in order
+                if place is None or place[0] in new
+            ]
             for order in self.versions
         ]
         serial = None if self.serial is None else tuple(new[txn] for txn in self.serial if txn in new)

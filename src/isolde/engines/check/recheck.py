@@ -52,7 +52,8 @@ def _implied_holds_up(history: History, level: Level, anomaly: Anomaly, told: To
     """The same for what ``level`` or one that it implies forbids."""
     implied = (row.level for row in LEVELS if row.level is not level and implies(level, row.level))
     return any(
-        _holds_up(history, weaker, anomaly, told, judge_aborted=judge_aborted) for weaker in itertools.chain([level], implied)
+        _holds_up(history, weaker, anomaly, told, judge_aborted=judge_aborted)
+        for weaker in itertools.chain([level], implied)
     )
 
 

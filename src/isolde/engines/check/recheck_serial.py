@@ -75,5 +75,3 @@ def _shown(state: Mapping[Key, State], key: Key, value: Value) -> State:
 
 def _is_list(state: State) -> bool:
     return isinstance(state, tuple) and (not state or isinstance(state[0], tuple))
-
-

@@ -30,7 +30,10 @@ class Sight:
         """Whether the level's rule gives this edge."""
         source, target = self.by_id[link.source], self.by_id[link.target]
         match link.kind:
-            case "rw" | "predicate-rw" if link.basis == "outside" and self.level not in (Level.READ_ATOMIC, Level.CAUSAL):
+            case "rw" | "predicate-rw" if link.basis == "outside" and self.level not in (
+                Level.READ_ATOMIC,
+                Level.CAUSAL,
+            ):
                 # It does not say at which operation, which is what the levels below are about.
                 return False
             case _ if link.basis == "outside":

@@ -131,7 +131,11 @@ class Sources:
         value = token(chain.values[index])
         if value == token(self.history.initial.get(chain.key)):
             return True
-        return any(m is not None and self.took_effect(m, assumed) for m in self.meanings(line, index))
+        if any(m is not None and self.took_effect(m, assumed) for m in self.meanings(line, index)):
+            return True
+        # Whoever wrote it: somebody who counts saw the value.
+        readers = (t for t in self.history.transactions if self.counts(t.id, assumed))
+        return any(key == chain.key and token(seen) == value for t in readers for key, seen in outside_reads(t))
 
     def meant(self, line: int, index: int, assumed: Assumed) -> TxnId | tuple[()] | None:
         """Whose version the value means for certain, or as is assumed; empty if that is open."""

@@ -116,9 +116,7 @@ def _followed(before: History, after: History, told: Evidence) -> Evidence:
     return replace(told, versions=versions)
 
 
-def _replayed(
-    columns: Columns, level: Level, anomaly: Anomaly, evidence: Evidence, *, session_order: bool
-) -> Witness:
+def _replayed(columns: Columns, level: Level, anomaly: Anomaly, evidence: Evidence, *, session_order: bool) -> Witness:
     """The transactions that show that a serial order does not replay, or the whole history where others are needed."""
     positions = sorted({*anomaly.positions, *anomaly.also_needed})
     part = Witness(decode(columns, positions), evidence.among(positions))
