@@ -12,6 +12,7 @@ import random
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -74,7 +75,7 @@ def disagreement(history: History, finding: Finding, *, session_order: bool, jud
             for anomaly in finding.anomalies:
                 if not holds_up(history, level, anomaly, judge_aborted=judge_aborted):
                     return f"the evidence of {anomaly.name} does not hold up: {anomaly.explanation}"
-            options = {"session_order": session_order, "judge_aborted": judge_aborted}
+            options: dict[str, Any] = {"session_order": session_order, "judge_aborted": judge_aborted}
             try:
                 cut_out(encode(history), level, finding.anomalies[0], **options)
             except IsoldeError as error:
@@ -89,7 +90,7 @@ def batch(shape: str, first_seed: int, count: int) -> Tally:
     for seed in range(first_seed, first_seed + count):
         rng = random.Random(f"{shape}-{seed}")
         history = random_history(rng, shape=shape)
-        options = {"session_order": rng.random() < 0.75, "judge_aborted": rng.random() < 0.2}
+        options: dict[str, Any] = {"session_order": rng.random() < 0.75, "judge_aborted": rng.random() < 0.2}
         columns = encode(history)
         report = check(columns, DECIDED, order=True, every=rng.random() < 0.5, **options)
         for finding in report.findings:

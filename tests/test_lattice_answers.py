@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from isolde._core import Decision, Satisfied, Undecided, Violated
-from isolde.engines.check.decide import _answer, _carried
+from isolde.engines.check import Evidence
+from isolde.engines.check.decide import _Asking, _carried
 from isolde.findings import Finding, HistoryLevel, Verdict
 from isolde.levels import Level
 
@@ -35,7 +36,9 @@ class Answers:
 
 def answer(level: Level, given: Mapping[str, Decision], *, timed: bool = True) -> tuple[Decision, Level]:
     analysis: Any = Answers(given, timed)
-    found = _answer(analysis, level, {}, every=False)
+    nothing: Any = None
+    asking = _Asking(nothing, analysis, Evidence(), every=False, judge_aborted=False, keep_order=False)
+    found = asking.answer(level)
     assert len(analysis.asked) == len(set(analysis.asked)), "each question is asked once"
     return found.decision, found.level
 

@@ -38,6 +38,33 @@ class MalformedHistory(InputError):
         return f"{place}: {self.found}; expected {self.expected}"
 
 
+_UNUSABLE = {
+    "columns": "the columns of the edges have different lengths",
+    "edge": "edge {place} leads to or from a transaction that the history does not have, or to itself",
+    "version": "version {inner} of told order {place} is no write of a committed transaction to the key of that order, or is the"
+    " initial version and not the first",
+    "serial": "place {place} of the serial order holds no transaction of the history, an aborted one, or one that has a place"
+    " already",
+}
+
+
+@dataclass(eq=False)
+class UnusableEvidence(InputError):
+    """Evidence from outside does not fit the history that it is about; places are counted from 0."""
+
+    file: str
+    part: str
+    place: int
+    inner: int
+
+    def __str__(self) -> str:
+        return f"{self.file}: {_UNUSABLE[self.part].format(place=self.place, inner=self.inner)}"
+
+
+class MistakeError(IsoldeError):
+    """Isolde contradicted itself: what it found does not stand up to a second look. Never shown as a verdict."""
+
+
 @dataclass(eq=False)
 class MalformedNotation(InputError):
     """A text is not in the short notation."""

@@ -9,10 +9,12 @@ enumerated. Meant for histories of up to about six committed transactions.
 ``executions``, ``axioms``    some commit order fulfils the axioms of Biswas & Enea (OOPSLA 2019)
 ``replay``, ``snapshots``     the same levels operationally, on a key-value map
 ``linear``, ``uncommitted``   the two levels that need no commit order of everything
+``evidence``                  what edges, told orders and a serial order from outside ask for
 ``satisfaction``              one question: ``satisfies(history, level)``
 ============================  =============================================================================
 """
 
-from .satisfaction import LEVELS, satisfies
+from .evidence import Told
+from .satisfaction import LEVELS, replays, satisfies
 
-__all__ = ["LEVELS", "satisfies"]
+__all__ = ["LEVELS", "Told", "replays", "satisfies"]

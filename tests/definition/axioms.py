@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .executions import Axiom, Execution, ReadFrom
+from .orders import Relation
 
 Premise = Callable[[Execution, int, ReadFrom], bool]
 
 
-def axiom(*premises: Premise) -> Axiom:
-    """The conjunction of the axioms with these premises."""
+def axiom(*premises: Premise, hidden: Relation = frozenset()) -> Axiom:
+    """The conjunction of the axioms with these premises. Of ``hidden``, the second is not visible to the first."""
 
     def holds(e: Execution, t3: int) -> bool:
+        missed = [t2 for reader, t2 in hidden if reader == t3 and t2 in e.co]
+        if any(premise(e, t2, ReadFrom(t3, -1, "", -1)) for t2 in missed for premise in premises):
+            return False
         return all(
             e.before(t2, r.source)
             for r in e.reads(t3)
@@ -65,16 +69,18 @@ def serializable(e: Execution, t2: int, r: ReadFrom) -> bool:
     return e.before(t2, r.reader)
 
 
-AXIOMS: dict[str, Axiom] = {
+PREMISES: dict[str, tuple[Premise, ...]] = {
     # Adya's PL-2 asks only for a version order in which ww ∪ wr ∪ so has no cycle; extended to a total order, that is
     # a commit order without an axiom, and any commit order restricted to the writers of each key is such an order.
-    "pl-2": axiom(),
-    "read-committed": axiom(read_committed),
-    "read-atomic": axiom(read_atomic),
-    "causal": axiom(causal),
-    "prefix": axiom(prefix),
-    "snapshot-isolation": axiom(prefix, conflict),
-    "serializable": axiom(serializable),
+    "pl-2": (),
+    "read-committed": (read_committed,),
+    "read-atomic": (read_atomic,),
+    "causal": (causal,),
+    "prefix": (prefix,),
+    "snapshot-isolation": (prefix, conflict),
+    "serializable": (serializable,),
     # For reads of single keys PL-2.99 and PL-3 are the same.
-    "repeatable-read": axiom(serializable),
+    "repeatable-read": (serializable,),
 }
+
+AXIOMS: dict[str, Axiom] = {level: axiom(*premises) for level, premises in PREMISES.items()}

@@ -38,6 +38,7 @@ class Execution:
     so: Relation
     co: tuple[int, ...] = ()
     wr: tuple[ReadFrom, ...] = ()
+    seen: Relation = frozenset()
 
     def writers(self, key: Key) -> list[int]:
         """Those placed that leave a version of ``key``, in commit order, without the initial one."""
@@ -52,28 +53,38 @@ class Execution:
         return [read for read in self.wr if read.reader == reader]
 
     def so_or_wr(self, first: int, second: int) -> bool:
-        return (first, second) in self.so or any(r.source == first and r.reader == second for r in self.wr)
+        return (
+            (first, second) in self.so
+            or (first, second) in self.seen
+            or any(r.source == first and r.reader == second for r in self.wr)
+        )
 
 
 Axiom = Callable[[Execution, int], bool]
 """Whether all instances of an axiom whose reader (t3) is the given, last placed, transaction hold."""
 
 
-def some_commit_order(world: World, so: Relation, axiom: Axiom) -> bool:
-    """Some commit order that contains ``so`` and ``wr`` and follows the version chains fulfils ``axiom``."""
-    return all(node.sees_itself for node in world.nodes) and _extend(Execution(world, so), axiom)
+def some_commit_order(
+    world: World, so: Relation, axiom: Axiom, *, ordered: Relation = frozenset(), seen: Relation = frozenset()
+) -> bool:
+    """Some commit order that contains ``so``, ``wr`` and ``ordered`` and follows the version chains fulfils ``axiom``.
+
+    ``seen`` are told to be visible as session order makes it."""
+    if not all(node.sees_itself for node in world.nodes):
+        return False
+    return _extend(Execution(world, so, seen=seen), axiom, so | ordered)
 
 
-def _extend(execution: Execution, axiom: Axiom) -> bool:
+def _extend(execution: Execution, axiom: Axiom, contained: Relation) -> bool:
     world, so, co = execution.world, execution.so, execution.co
     if len(co) == len(world.nodes):
         return chains_hold(world, co)
     for index in range(len(world.nodes)):
-        if index in co or any(second == index and first not in co for first, second in so):
+        if index in co or any(second == index and first not in co for first, second in contained):
             continue
         for reads in _attributions(execution, index):
-            longer = Execution(world, so, (*co, index), execution.wr + reads)
-            if axiom(longer, index) and _extend(longer, axiom):
+            longer = Execution(world, so, (*co, index), execution.wr + reads, execution.seen)
+            if axiom(longer, index) and _extend(longer, axiom, contained):
                 return True
     return False
 

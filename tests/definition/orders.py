@@ -31,7 +31,17 @@ def real_time(world: World) -> Relation:
 
 def chains_hold(world: World, order: Sequence[int]) -> bool:
     """The versions that the nodes of ``order`` install come in the order that the database told."""
-    return all(_chain_holds(world, order, chain) for chain in world.chains)
+    return all(_chain_holds(world, order, chain) for chain in world.chains) and _orders_hold(world, order)
+
+
+def _orders_hold(world: World, order: Sequence[int]) -> bool:
+    """The writers come as they were told to have installed their versions."""
+    place = {world.nodes[index].transaction.id: at for at, index in enumerate(order)}
+    for told in world.told.orders:
+        places = [place[txn] for txn in told if txn is not None and txn in place]
+        if places != sorted(places):
+            return False
+    return True
 
 
 def _chain_holds(world: World, order: Sequence[int], chain: VersionChain) -> bool:

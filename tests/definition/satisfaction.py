@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from isolde.history import Append, CompareAndSet, History, Key, Read, Scan, Sql, Status, Transaction, Write
+from collections.abc import Sequence
 
-from .axioms import AXIOMS
+from isolde.history import Append, CompareAndSet, History, Key, Read, Scan, Sql, Status, Transaction, TxnId, Write
+
+from .axioms import AXIOMS, PREMISES, axiom
+from .evidence import NOTHING, Told, hidden_kinds, ordered_kinds, visible_kinds
 from .executions import some_commit_order
 from .linear import has_single_key_transactions, linearizable
 from .orders import Relation, real_time, session_order
+from .replay import Store, initial_store, run
 from .states import elements_of, list_keys, state_of
 from .uncommitted import read_uncommitted
-from .worlds import World, worlds
+from .worlds import World, node, worlds
 
 STRICT = {
     "strict-snapshot-isolation": "snapshot-isolation",
@@ -34,7 +38,14 @@ LEVELS = (
 )
 
 
-def satisfies(history: History, level: str, *, session_order: bool = True, judge_aborted: bool = False) -> bool | None:
+def satisfies(
+    history: History,
+    level: str,
+    *,
+    session_order: bool = True,
+    judge_aborted: bool = False,
+    told: Told = NOTHING,
+) -> bool | None:
     """Whether ``history`` satisfies ``level`` for some outcome of its unknown transactions.
 
     ``None``: the level does not apply to this input. That is so for predicate reads; for the levels with real time when
@@ -50,7 +61,7 @@ def satisfies(history: History, level: str, *, session_order: bool = True, judge
     if level in TIMED and not _is_timed(history):
         return None
     undecided = False
-    for world in worlds(history, judge_aborted=judge_aborted):
+    for world in worlds(history, judge_aborted=judge_aborted, told=told, reads_bind=level != "read-uncommitted"):
         if satisfies_in(world, level, with_session_order=session_order):
             # Real time that is missing could only have ruled this world out, never let it in.
             if level not in TIMED or all(node.start is not None for node in world.nodes if node.takes_effect):
@@ -65,9 +76,34 @@ def satisfies_in(world: World, level: str, *, with_session_order: bool) -> bool:
         return read_uncommitted(world)
     if level == "linearizable":
         return linearizable(world)
+    so, plain = contained(world, level, with_session_order=with_session_order), STRICT.get(level, level)
+    if world.told is NOTHING:
+        return some_commit_order(world, so, AXIOMS[plain])
     return some_commit_order(
-        world, contained(world, level, with_session_order=with_session_order), AXIOMS[STRICT.get(level, level)]
+        world,
+        so,
+        axiom(*PREMISES[plain], hidden=world.pairs(hidden_kinds(plain))),
+        ordered=world.pairs(ordered_kinds(strict=level in STRICT)),
+        seen=world.pairs(visible_kinds(plain, strict=level in STRICT)),
     )
+
+
+def replays(history: History, order: Sequence[TxnId], level: str, *, session_order: bool = True) -> bool:
+    """Whether the transactions of ``order``, run one after the other in it, all get their answers. Those took effect."""
+    lists = list_keys(history)
+    by_id = {t.id: t for t in history.transactions}
+    nodes = tuple(node(by_id[txn], lists, takes_effect=True) for txn in order)
+    # Nodes stand in file order where a world says what the history brings with it.
+    in_file = tuple(n for t in history.transactions for n in nodes if n.transaction is t)
+    world = World(in_file, history.initial, lists, ())
+    place = {txn: at for at, txn in enumerate(order)}
+    for a, b in contained(world, level, with_session_order=session_order):
+        if place[in_file[a].transaction.id] > place[in_file[b].transaction.id]:
+            return False
+    store: Store | None = initial_store(world)
+    for txn in order:
+        store = None if store is None else run(by_id[txn], store, lists)
+    return store is not None
 
 
 def contained(world: World, level: str, *, with_session_order: bool) -> Relation:

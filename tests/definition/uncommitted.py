@@ -21,9 +21,13 @@ from .worlds import Node, World
 
 def read_uncommitted(world: World) -> bool:
     """Some order of the writers follows the version chains and what the lists that were read tell."""
-    writers = [index for index, node in enumerate(world.nodes) if node.effects]
+    overwrites = world.pairs(("ww",))
+    told = {index for pair in overwrites for index in pair}
+    writers = [index for index, node in enumerate(world.nodes) if node.effects or index in told]
     return any(
-        chains_hold(world, order) and all(_lists_hold(world, order, node) for node in world.nodes)
+        chains_hold(world, order)
+        and all(order.index(a) < order.index(b) for a, b in overwrites)
+        and all(_lists_hold(world, order, node) for node in world.nodes)
         for order in permutations(writers)
     )
 

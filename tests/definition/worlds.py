@@ -7,7 +7,7 @@ then they are nodes that leave nothing behind.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import assert_never
@@ -28,6 +28,7 @@ from isolde.history import (
     token,
 )
 
+from .evidence import NOTHING, Told
 from .states import Effect, Extend, Replace, State, apply, elements_of, list_keys, state_of
 
 
@@ -65,13 +66,19 @@ class World:
     initial: Mapping[Key, Value]
     lists: frozenset[Key]
     chains: tuple[VersionChain, ...]
+    told: Told = NOTHING
+
+    def pairs(self, kinds: Sequence[str]) -> frozenset[tuple[int, int]]:
+        """The nodes that edges of these kinds lead between."""
+        at = {node.transaction.id: index for index, node in enumerate(self.nodes)}
+        return frozenset((at[a], at[b]) for a, b, kind in self.told.edges if kind in kinds and a in at and b in at)
 
     def initial_state(self, key: Key) -> State:
         return state_of(key, self.initial.get(key), self.lists)
 
 
-def worlds(history: History, *, judge_aborted: bool) -> Iterator[World]:
-    """Every outcome of the unknown ones."""
+def worlds(history: History, *, judge_aborted: bool, told: Told = NOTHING, reads_bind: bool = True) -> Iterator[World]:
+    """Every outcome of the unknown ones that goes with what was told."""
     lists = list_keys(history)
     unknown = [t.id for t in history.transactions if t.status is Status.UNKNOWN]
     for outcome in product((True, False), repeat=len(unknown)):
@@ -82,7 +89,8 @@ def worlds(history: History, *, judge_aborted: bool) -> Iterator[World]:
             for transaction in history.transactions
             if transaction.id in committed or judge_aborted
         )
-        yield World(nodes, history.initial, lists, history.versions)
+        if told.fits(committed, {node.transaction.id for node in nodes}, set(unknown), reads_bind=reads_bind):
+            yield World(nodes, history.initial, lists, history.versions, told)
 
 
 def node(transaction: Transaction, lists: frozenset[Key], *, takes_effect: bool) -> Node:

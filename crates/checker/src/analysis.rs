@@ -1,26 +1,33 @@
 //! The door: read the evidence once, decide any number of levels by it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use isolde_history::{History, NO_KEY, OpKind};
+use rustc_hash::FxHashMap;
 
-use crate::acyclic::{Explanation, Rule, Space};
-use crate::attribution::{Attribution, INITIAL, NONE, ReadFault, attribute};
-use crate::components::components;
 use crate::decision::{CycleEdge, Decision, Method, Open, Options, Question, REPORTED_MAX, Violation};
-use crate::dependencies::{Dependencies, Edge, collect};
-use crate::evidence::{Basis, Evidence, Relation, between};
-use crate::linear;
-use crate::outcome::{Role, roles};
+use crate::evidence::attribution::{Attribution, INITIAL, NONE, attribute};
+use crate::evidence::dependencies::{Dependencies, Edge, Graph, Teller, collect};
+use crate::evidence::outcome::{Role, roles};
+use crate::evidence::outside::Outside;
+use crate::evidence::realtime::{timeline, without_times};
+use crate::linearizable::zones;
+use crate::order::acyclic::{Explanation, Rule, Space};
+use crate::order::components::components;
+use crate::order::reasons::{Basis, Evidence, Relation, between};
+use crate::order::shortest::{CycleStep, Finder, Step};
 use crate::parallel::WORTH_A_THREAD;
-use crate::realtime::{timeline, without_times};
-use crate::saturation::Visibility;
-use crate::shortest::{CycleStep, Finder, Step};
+use crate::weak::saturation::Visibility;
 
 /// Everything that was found out about a history before any level is asked about.
 pub struct Analysis {
     pub(crate) history: Arc<History>,
     pub(crate) options: Options,
+    /// What was told besides the history.
+    pub outside: Outside,
+    /// By transaction: those that evidence from outside says it saw, by reads or because they came before it.
+    pub(crate) told_sources: FxHashMap<u32, Vec<u32>>,
     /// Who wrote what was read.
     pub attribution: Attribution,
     /// Which transactions count.
@@ -34,15 +41,16 @@ pub struct Analysis {
 
 impl Analysis {
     /// Reads the evidence.
-    pub fn new(history: Arc<History>, options: Options) -> Self {
+    pub fn new(history: Arc<History>, outside: Outside, options: Options) -> Self {
         let worth = history.ops.kind.len() / WORTH_A_THREAD + 1;
         let options = Options { threads: options.threads.clamp(1, worth), ..options };
         let attribution = attribute(&history, options.judge_aborted, options.threads);
-        let roles = roles(&history, &attribution, options.judge_aborted);
-        let dependencies = collect(&history, &attribution, &roles, options.session_order, options.threads);
+        let roles = roles(&history, &outside, &attribution, options.judge_aborted);
+        let dependencies = collect(&history, &outside, &attribution, &roles, options.session_order, options.threads);
+        let told_sources = outside.sources();
         let unsupported = unsupported_kind(&history);
         let timed = without_times(&history, &roles).is_none();
-        Analysis { history, options, attribution, roles, dependencies, unsupported, timed }
+        Analysis { history, options, outside, told_sources, attribution, roles, dependencies, unsupported, timed }
     }
 
     /// Decides one question, and says how. With `all`, every anomaly is reported that has a component of its own.
@@ -52,11 +60,11 @@ impl Analysis {
             Question::Weak(_) => Method::Saturation,
             Question::Overwrites | Question::Prefix | Question::Acyclic { .. } => Method::DependencyGraph,
         };
-        if let Some(kind) = self.unsupported {
+        if let Some(kind) = self.unsupported.filter(|_| !self.outside.complete) {
             return (Decision::Undecided(Open::Operations(kind)), method);
         }
         if question == Question::Linearizable
-            && let Some(txn) = linear::not_single_key(&self.history)
+            && let Some(txn) = zones::not_single_key(&self.history)
         {
             return (Decision::Undecided(Open::SeveralKeys(txn)), method);
         }
@@ -73,8 +81,7 @@ impl Analysis {
             let known = &self.dependencies;
             violations.extend(self.misplaced(&known.before_initial, &known.told_twice));
         }
-        let needs_times = matches!(question, Question::Acyclic { real_time: true, .. });
-        let no_times = if needs_times { without_times(&self.history, &self.roles) } else { None };
+        let no_times = if question.real_time() { without_times(&self.history, &self.roles) } else { None };
         let mut decision = Decision::Satisfied(None);
         if violations.is_empty() || all {
             decision = match question {
@@ -84,11 +91,13 @@ impl Analysis {
                     Ok(_) => self.prefix(&mut method),
                     Err(found) => Decision::Violated(found),
                 },
-                Question::Linearizable => self.linearizable(std::mem::take(&mut violations), all, &mut method),
-                // Without all times the plain level can still be violated, and then the strict one is too.
-                Question::Acyclic { rule, real_time } => {
-                    self.acyclic(rule, real_time && no_times.is_none(), all, &mut method)
+                Question::Linearizable => {
+                    let decision = self.linearizable(std::mem::take(&mut violations), all, &mut method);
+                    self.kept_by_linearization(decision)
                 }
+                // Without all times the plain level can still be violated, and then the strict one is too.
+                Question::Acyclic { .. } if no_times.is_some() => self.acyclic(question.untimed(), all, &mut method),
+                Question::Acyclic { .. } => self.acyclic(question, all, &mut method),
             };
         }
         if let Decision::Violated(found) = decision {
@@ -114,12 +123,26 @@ impl Analysis {
         open.any(|&op| self.counts(self.txn_of(op)))
     }
 
-    fn acyclic(&self, rule: Rule, real_time: bool, all: bool, method: &mut Method) -> Decision {
-        match self.cycles(rule, real_time, all) {
+    /// What is known for certain at a level, with what was told from outside.
+    pub(crate) fn known<'a>(&'a self, question: Question, graph: Cow<'a, Graph>) -> Cow<'a, Graph> {
+        if self.outside.has_no_edges() {
+            return graph;
+        }
+        Cow::Owned(graph.with(self.outside.edges(question, |txn| self.counts(txn))))
+    }
+
+    /// The same, of the order that serializable and snapshot isolation know.
+    pub(crate) fn known_order(&self, question: Question) -> Cow<'_, Graph> {
+        self.known(question, Cow::Borrowed(&self.dependencies.graph))
+    }
+
+    fn acyclic(&self, question: Question, all: bool, method: &mut Method) -> Decision {
+        let graph = self.known_order(question);
+        match self.cycles(&graph, question, all) {
             Err(found) => Decision::Violated(found),
             Ok(_) if self.has_choices() => {
                 *method = Method::Search;
-                self.search(&self.dependencies.graph, rule, real_time)
+                self.search(&graph, question)
             }
             Ok(explanation) => Decision::Satisfied(Some(explanation)),
         }
@@ -128,12 +151,17 @@ impl Analysis {
     fn prefix(&self, method: &mut Method) -> Decision {
         // Snapshot isolation is prefix and more, and mostly holds when prefix does.
         if !self.has_choices()
-            && let Ok(explanation) = self.cycles(Rule::Snapshot, false, false)
+            && let Ok(explanation) = self.cycles(&self.known_order(SNAPSHOT), SNAPSHOT, false)
         {
             return Decision::Satisfied(Some(explanation));
         }
         *method = Method::Search;
-        self.search(&self.prefix_graph(), Rule::Prefix, false)
+        let graph = self.known(Question::Prefix, Cow::Owned(self.prefix_graph()));
+        match self.cycles(&graph, Question::Prefix, false) {
+            // Only what was told can contradict itself before anything is chosen.
+            Err(found) => Decision::Violated(found),
+            Ok(_) => self.search(&graph, Question::Prefix),
+        }
     }
 
     /// Versions told to be older than the initial one, or to follow themselves.
@@ -152,16 +180,12 @@ impl Analysis {
     }
 
     fn faults(&self, question: Question, all: bool) -> Vec<Violation> {
-        if question == Question::Overwrites {
-            return Vec::new();
-        }
-        let repeatable = !matches!(question, Question::Weak(Visibility::Nothing | Visibility::EarlierRead));
         self.attribution
             .faults
             .iter()
             .chain(&self.dependencies.list_faults)
             .filter(|fault| self.roles[fault.reader as usize] != Role::Absent)
-            .filter(|fault| repeatable || fault.kind != ReadFault::NonRepeatable)
+            .filter(|fault| fault.kind.counts_at(question))
             .map(|&fault| Violation::Fault(fault))
             .take(if all { REPORTED_MAX } else { 1 })
             .collect()
@@ -177,7 +201,7 @@ impl Analysis {
         first.map(|op| Open::AmbiguousRead(op, 1 + counted.count() as u64))
     }
 
-    fn counts(&self, txn: u32) -> bool {
+    pub(crate) fn counts(&self, txn: u32) -> bool {
         self.roles[txn as usize] != Role::Absent
     }
 
@@ -200,8 +224,8 @@ impl Analysis {
     }
 
     /// An order without forbidden cycles of what is known, or the cycles.
-    fn cycles(&self, rule: Rule, real_time: bool, all: bool) -> Result<Explanation, Vec<Violation>> {
-        let graph = &self.dependencies.graph;
+    fn cycles(&self, graph: &Graph, question: Question, all: bool) -> Result<Explanation, Vec<Violation>> {
+        let (rule, real_time) = (question.rule(), question.real_time());
         let times = real_time.then(|| timeline(&self.history, &self.roles));
         let mut violations = Vec::new();
         if rule == Rule::Snapshot {
@@ -271,18 +295,13 @@ impl Analysis {
         cycle
             .iter()
             .map(|&(from, to, step)| {
-                let mut reasons = between(&self.history, &self.attribution, &self.dependencies, from, to);
+                let mut reasons = self.reasons(from, to);
                 if !self.options.session_order {
-                    reasons.retain(|reason| reason.relation != Relation::So);
+                    reasons.retain(|reason| reason.relation != Relation::So || reason.basis == Basis::Outside);
                 }
                 let taken = match step {
                     Step::RealTime => Relation::Rt,
-                    Step::Known(Edge::Session) => Relation::So,
-                    Step::Known(Edge::AntiDependency) => Relation::Rw,
-                    Step::Known(Edge::Dependency | Edge::Overwrite) => {
-                        let read = reasons.iter().any(|reason| reason.relation == Relation::Wr);
-                        if read { Relation::Wr } else { Relation::Ww }
-                    }
+                    Step::Known(kind) => taken(kind, &reasons),
                 };
                 if taken != Relation::Rt {
                     reasons.retain(|reason| reason.relation != Relation::Rt);
@@ -292,17 +311,33 @@ impl Analysis {
             .collect()
     }
 
+    /// Every reason why one transaction comes before another.
+    pub(crate) fn reasons(&self, from: u32, to: u32) -> Vec<Evidence> {
+        between(&self.history, &self.outside, &self.attribution, &self.dependencies, from, to)
+    }
+
     /// The operation that installed a version, or [`NONE`].
     pub(crate) fn op_of(&self, version: u32) -> u32 {
         self.attribution.place_of(version).map_or(NONE, |place| self.attribution.op[place as usize])
+    }
+
+    /// An edge from outside.
+    pub(crate) fn outside_edge(&self, from: u32, to: u32, kind: Edge, assumed: bool) -> CycleEdge {
+        let mut edge = self.explain(&[(from, to, Step::Known(kind))]).remove(0);
+        edge.reasons.retain(|reason| reason.basis == Basis::Outside);
+        CycleEdge { taken: taken(kind, &edge.reasons), assumed, ..edge }
     }
 
     /// An edge that a `versions` line brings if it means these versions.
     pub(crate) fn told_edge(&self, from: u32, to: u32, first: u32, second: u32, assumed: bool) -> CycleEdge {
         let (from_op, to_op) = (self.op_of(first), self.op_of(second));
         let key = self.attribution.key_of(first);
-        let basis = if self.history.has_lists() { Basis::Seen } else { Basis::Told };
-        let reason = Evidence { relation: Relation::Ww, key, from_op, to_op, seen_op: NONE, basis };
+        let basis = match self.dependencies.told_only.get(&(first, second)) {
+            _ if self.history.has_lists() => Basis::Seen,
+            Some(Teller::Outside) => Basis::Installed,
+            Some(Teller::Line) | None => Basis::Told,
+        };
+        let reason = Evidence::known(Relation::Ww, key, (from_op, to_op, NONE), basis);
         CycleEdge { from, to, taken: Relation::Ww, reasons: vec![reason], assumed }
     }
 
@@ -327,6 +362,25 @@ impl Analysis {
     pub fn counted(&self) -> usize {
         self.roles.iter().filter(|&&role| role != Role::Absent).count()
     }
+}
+
+/// Snapshot isolation, without real time.
+pub(crate) const SNAPSHOT: Question = Question::Acyclic { rule: Rule::Snapshot, real_time: false, predicates: true };
+
+/// As what an edge of a kind is taken that has these reasons.
+fn taken(kind: Edge, reasons: &[Evidence]) -> Relation {
+    let wanted: &[Relation] = match kind {
+        Edge::Session => &[Relation::So],
+        Edge::ToldSession => &[Relation::So, Relation::Wr],
+        Edge::ToldTime => &[Relation::Rt],
+        Edge::AntiDependency => &[Relation::Rw],
+        Edge::PredicateAntiDependency => &[Relation::PredicateRw],
+        Edge::PredicateRead => &[Relation::PredicateWr],
+        Edge::Read | Edge::Overwrite => &[Relation::Wr, Relation::Ww, Relation::PredicateWr],
+    };
+    let mut given = wanted.iter().copied().filter(|&relation| reasons.iter().any(|r| r.relation == relation));
+    let fallback = if matches!(kind, Edge::Read | Edge::Overwrite) { Relation::Ww } else { wanted[0] };
+    given.next().unwrap_or(fallback)
 }
 
 pub(crate) fn rw(from: u32, to: u32) -> CycleStep {

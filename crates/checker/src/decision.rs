@@ -2,11 +2,11 @@
 
 use isolde_history::OpKind;
 
-use crate::acyclic::{Explanation, Rule};
-use crate::attribution::Fault;
-use crate::evidence::{Evidence, Relation};
-use crate::linear::Conflict;
-use crate::saturation::Visibility;
+use crate::evidence::faults::Fault;
+use crate::linearizable::zones::Conflict;
+use crate::order::acyclic::{Explanation, Rule};
+use crate::order::reasons::{Evidence, Relation};
+use crate::weak::saturation::Visibility;
 
 /// How many anomalies are reported at most when all are asked for.
 pub(crate) const REPORTED_MAX: usize = 1_000;
@@ -33,6 +33,8 @@ pub enum Question {
         rule: Rule,
         /// Whether real time must be kept.
         real_time: bool,
+        /// Whether anti-dependencies of predicates count: at repeatable read they do not.
+        predicates: bool,
     },
     /// No cycle of session order, reads and what follows from them.
     Weak(Visibility),
@@ -42,6 +44,30 @@ pub enum Question {
     Overwrites,
     /// One order a key that keeps real time.
     Linearizable,
+}
+
+impl Question {
+    /// Which cycles are forbidden, where an order of all transactions is asked for.
+    pub fn rule(self) -> Rule {
+        match self {
+            Question::Acyclic { rule, .. } => rule,
+            Question::Prefix => Rule::Prefix,
+            Question::Weak(_) | Question::Overwrites | Question::Linearizable => Rule::Serializable,
+        }
+    }
+
+    /// Whether real time must be kept.
+    pub fn real_time(self) -> bool {
+        matches!(self, Question::Acyclic { real_time: true, .. })
+    }
+
+    /// The same without real time.
+    pub fn untimed(self) -> Question {
+        match self {
+            Question::Acyclic { rule, predicates, .. } => Question::Acyclic { rule, real_time: false, predicates },
+            other => other,
+        }
+    }
 }
 
 /// An edge of a reported cycle, with every reason for it.
@@ -173,6 +199,8 @@ pub enum Open {
         /// Reads with several possible writers that were found before it was too much.
         reads: u64,
     },
+    /// An order was found, but not the one that was told from outside of this transaction; another may be.
+    Told(u32),
     /// On the key of this operation, so many operations could not be ordered within so many steps.
     Budget(u32, u64, u64),
 }

@@ -1,34 +1,22 @@
 //! Evidence about the order of transactions, and what it decides.
 //!
-//! The pipeline: [`attribution`] finds the writer of every read and the reads that nothing explains;
-//! [`dependencies`] turns what is known into a graph; [`acyclic`] decides by it; [`shortest`] finds the
-//! cycle that a person should look at, and [`evidence`] the operations behind each of its edges.
-//! [`analysis`] is the door.
+//! The folders are the theory:
+//!
+//! | folder | what it says |
+//! | --- | --- |
+//! | [`evidence`] | what is known of the order: who wrote what was read, which transactions count, which version follows which, the clock |
+//! | [`order`] | whether there is a forbidden cycle, which one to show, what is behind each of its edges; whether an order replays |
+//! | [`weak`] | the levels below snapshot isolation: all consequences of their axioms |
+//! | [`linearizable`] | single keys in real time |
+//! | `search` | what no evidence settles: guess, prune, solve, lay open, within a budget |
+//!
+//! [`analysis`] is the door, [`decision`] what it is asked and what it answers.
 
-pub mod acyclic;
 pub mod analysis;
-pub mod attribution;
-mod chains;
-mod clocks;
-pub mod components;
 pub mod decision;
-pub mod dependencies;
 pub mod evidence;
-pub mod linear;
-pub mod linear_calls;
-pub mod linear_evidence;
-pub mod linear_problem;
-pub mod linear_search;
-mod linearizable;
-mod list_overwrites;
-mod lists;
-pub mod outcome;
+pub mod linearizable;
+pub mod order;
 pub mod parallel;
-pub mod readers;
-pub mod realtime;
-mod replay;
-pub mod saturation;
 mod search;
-mod settle;
-pub mod shortest;
-mod weak;
+pub mod weak;

@@ -14,6 +14,7 @@ mod parquet;
 mod parquet_columns;
 mod parquet_read;
 mod reading;
+mod serial;
 mod stream;
 mod value;
 mod whole;

@@ -2,20 +2,23 @@
 
 use std::sync::Arc;
 
-use isolde_checker::acyclic::{Explanation, Rule};
 use isolde_checker::analysis as core;
-use isolde_checker::attribution::{INITIAL, NONE, ReadFault};
 use isolde_checker::decision::{Assumption, CycleEdge, Decision, Method, Open, Options, Proof, Question, Violation};
-use isolde_checker::evidence::{Basis, Relation};
-use isolde_checker::linear::Conflict;
-use isolde_checker::saturation::Visibility;
+use isolde_checker::evidence::attribution::{INITIAL, NONE};
+use isolde_checker::evidence::faults::ReadFault;
+use isolde_checker::evidence::outside::{Outside, Unusable as Cannot};
+use isolde_checker::linearizable::zones::Conflict;
+use isolde_checker::order::acyclic::{Explanation, Rule};
+use isolde_checker::order::claim::Misfit;
+use isolde_checker::order::reasons::{Basis, Relation};
+use isolde_checker::weak::saturation::Visibility;
 use isolde_history::OpKind;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::enter;
 use crate::history::History;
+use crate::{Unusable, enter};
 
 /// The evidence about one history, ready for questions.
 #[pyclass(frozen, module = "isolde._core._native")]
@@ -26,7 +29,12 @@ pub struct Analysis {
 
 #[pymethods]
 impl Analysis {
+    /// `edges` are columns: the transactions that come first, those that come after, and the places of the relations in
+    /// `relation_names`. `orders` are versions by the transactions and the places of the operations that wrote them. Without
+    /// `serial`, the history's own is taken.
     #[new]
+    #[pyo3(signature = (history, session_order, judge_aborted, threads, budget, edges=None, orders=None, serial=None, complete=false))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         history: &History,
@@ -34,12 +42,61 @@ impl Analysis {
         judge_aborted: bool,
         threads: usize,
         budget: u64,
+        edges: Option<(Vec<u32>, Vec<u32>, Vec<u8>)>,
+        orders: Option<Vec<Vec<Option<(u32, usize)>>>>,
+        serial: Option<Vec<u32>>,
+        complete: bool,
     ) -> PyResult<Self> {
         let history = history.inner.clone();
         let options = Options { session_order, judge_aborted, threads, budget };
+        let (from, to, kinds) = edges.unwrap_or_default();
+        let relations: PyResult<Vec<Relation>> = kinds.into_iter().map(relation_at).collect();
+        let relations = relations?;
+        let orders = orders.unwrap_or_default();
+        let op = |place: &Option<(u32, usize)>| place.map_or(NONE, |place| operation_at(&history, place));
+        let chains = orders.iter().map(|order| order.iter().map(op).collect()).collect();
         let owned = history.clone();
-        let inner = enter(py, move |_| Ok(core::Analysis::new(owned, options)))?;
+        let inner = enter(py, move |_| {
+            let serial = serial.unwrap_or_else(|| owned.serial_order());
+            let outside = Outside::new(&owned, from, to, relations, chains, serial);
+            Ok(outside.map(|outside| core::Analysis::new(owned, outside.completed(complete), options)))
+        })?;
+        let inner = inner.map_err(|unusable| Unusable::new_err(unusable_at(&unusable)))?;
         Ok(Analysis { history, inner: Arc::new(inner) })
+    }
+
+    /// Whether the order that was told is a serialization order: ("replayed", parts), or ("violated", what does not fit).
+    fn claim<'py>(&self, py: Python<'py>, question: &str) -> PyResult<Bound<'py, PyTuple>> {
+        let question = question_named(question)?;
+        let inner = self.inner.clone();
+        match enter(py, move |_| Ok(inner.claim(question)))? {
+            Ok(found) => ("replayed", (found.commits, found.snapshots, found.effects)).into_pyobject(py),
+            Err(Misfit::Answer { op, writer }) => {
+                let writer = (writer != INITIAL).then_some(writer);
+                ("answer", self.place(op), writer).into_pyobject(py)
+            }
+            Err(Misfit::Reversed { first, second, relation, outside }) => {
+                let outside = (outside != NONE).then_some(outside);
+                ("reversed", first, second, relation_name(relation), outside).into_pyobject(py)
+            }
+        }
+    }
+
+    /// A committed transaction without a place in the order that was told.
+    fn without_place(&self) -> Option<u32> {
+        self.inner.without_place()
+    }
+
+    /// The transactions that have an operation on one of these keys, given as JSON text.
+    fn touching(&self, keys: Vec<String>) -> Vec<u32> {
+        let all = 0..self.history.keys.len() as u32;
+        let wanted = all.filter(|&key| keys.contains(&self.history.json(self.history.keys.name(key))));
+        let attribution = &self.inner.attribution;
+        let mut txns: Vec<u32> =
+            wanted.flat_map(|key| attribution.places(key)).map(|place| attribution.txn[place]).collect();
+        txns.sort_unstable();
+        txns.dedup();
+        txns
     }
 
     /// Decides one question; see `isolde._core` for the shape of the answer.
@@ -76,15 +133,15 @@ impl Analysis {
     ) -> PyResult<bool> {
         let inner = self.inner.clone();
         let explanation = Explanation { commits, snapshots, effects };
-        let (rule, real_time) = match question_named(question)? {
-            Question::Acyclic { rule, real_time } => (rule, real_time),
-            Question::Prefix => (Rule::Prefix, false),
-            Question::Weak(_) => return enter(py, move |_| Ok(inner.accounts_for(&explanation))),
-            Question::Overwrites | Question::Linearizable => {
-                return Err(PyValueError::new_err(format!("{question:?} is not explained by running an order")));
+        match question_named(question)? {
+            asked @ (Question::Acyclic { .. } | Question::Prefix) => {
+                enter(py, move |_| Ok(inner.replays(asked, &explanation)))
             }
-        };
-        enter(py, move |_| Ok(inner.replays(rule, real_time, &explanation)))
+            asked @ Question::Weak(_) => enter(py, move |_| Ok(inner.accounts_for(asked, &explanation))),
+            Question::Overwrites | Question::Linearizable => {
+                Err(PyValueError::new_err(format!("{question:?} is not explained by running an order")))
+            }
+        }
     }
 
     /// Whether every transaction that counts has its times.
@@ -95,6 +152,12 @@ impl Analysis {
     /// The transactions that these read from.
     fn sources(&self, transactions: Vec<u32>) -> Vec<u32> {
         self.inner.sources(&transactions)
+    }
+
+    /// How many edges from outside count, by relation as in `relation_names`.
+    fn outside_counts(&self) -> Vec<usize> {
+        let outside = &self.inner.outside;
+        RELATIONS.iter().map(|&kind| outside.relation.iter().filter(|&&other| other == kind).count()).collect()
     }
 
     /// Known edges (so, wr, ww, rw), those that were only told (ww, rw), open keys, open pairs, counted transactions.
@@ -121,6 +184,7 @@ impl Analysis {
             Open::AmbiguousRead(op, count) => ("ambiguous-read", self.place(op), (count, 0)),
             Open::Choices { pairs, reads } => ("choices", None, (pairs, reads)),
             Open::Memory { pairs, reads } => ("memory", None, (pairs, reads)),
+            Open::Told(txn) => ("told", Some((txn, 0)), (0, 0)),
             Open::Budget(op, operations, steps) => ("budget", self.place(op), (operations, steps)),
         }
     }
@@ -199,7 +263,8 @@ impl Analysis {
                     .iter()
                     .map(|r| {
                         let ops = (self.place(r.from_op), self.place(r.to_op), self.place(r.seen_op));
-                        (relation_name(r.relation), self.key(r.key), ops.0, ops.1, ops.2, basis_name(r.basis))
+                        let outside = (r.outside != NONE).then_some(r.outside);
+                        (relation_name(r.relation), self.key(r.key), ops.0, ops.1, ops.2, basis_name(r.basis), outside)
                     })
                     .collect();
                 (edge.from, edge.to, relation_name(edge.taken), reasons, edge.assumed)
@@ -210,21 +275,73 @@ impl Analysis {
 }
 
 fn question_named(name: &str) -> PyResult<Question> {
-    let acyclic = |rule, real_time| Question::Acyclic { rule, real_time };
-    Ok(match name {
-        "overwrites" => Question::Overwrites,
-        "information-flow" => Question::Weak(Visibility::Nothing),
-        "read-committed" => Question::Weak(Visibility::EarlierRead),
-        "read-atomic" => Question::Weak(Visibility::DirectlyBefore),
-        "causal" => Question::Weak(Visibility::CausalPast),
-        "prefix" => Question::Prefix,
-        "serializable" => acyclic(Rule::Serializable, false),
-        "snapshot" => acyclic(Rule::Snapshot, false),
-        "strict-serializable" => acyclic(Rule::Serializable, true),
-        "strict-snapshot" => acyclic(Rule::Snapshot, true),
-        "linearizable" => Question::Linearizable,
-        other => return Err(PyValueError::new_err(format!("no question {other:?}"))),
-    })
+    let named = QUESTIONS.iter().find(|(known, _)| *known == name);
+    named.map(|&(_, question)| question).ok_or_else(|| PyValueError::new_err(format!("no question {name:?}")))
+}
+
+/// The names of the questions that can be asked.
+#[pyfunction]
+pub fn question_names() -> Vec<&'static str> {
+    QUESTIONS.iter().map(|&(name, _)| name).collect()
+}
+
+/// The names of the relations, each at the place that stands for it in a column.
+#[pyfunction]
+pub fn relation_names() -> Vec<&'static str> {
+    RELATIONS.iter().map(|&relation| relation_name(relation)).collect()
+}
+
+const fn acyclic(rule: Rule, real_time: bool, predicates: bool) -> Question {
+    Question::Acyclic { rule, real_time, predicates }
+}
+
+const QUESTIONS: [(&str, Question); 12] = [
+    ("overwrites", Question::Overwrites),
+    ("information-flow", Question::Weak(Visibility::Nothing)),
+    ("read-committed", Question::Weak(Visibility::EarlierRead)),
+    ("read-atomic", Question::Weak(Visibility::DirectlyBefore)),
+    ("causal", Question::Weak(Visibility::CausalPast)),
+    ("prefix", Question::Prefix),
+    ("repeatable-read", acyclic(Rule::Serializable, false, false)),
+    ("snapshot", acyclic(Rule::Snapshot, false, true)),
+    ("serializable", acyclic(Rule::Serializable, false, true)),
+    ("strict-snapshot", acyclic(Rule::Snapshot, true, true)),
+    ("strict-serializable", acyclic(Rule::Serializable, true, true)),
+    ("linearizable", Question::Linearizable),
+];
+
+const RELATIONS: [Relation; 7] = [
+    Relation::So,
+    Relation::Rt,
+    Relation::Wr,
+    Relation::Ww,
+    Relation::Rw,
+    Relation::PredicateWr,
+    Relation::PredicateRw,
+];
+
+fn relation_at(place: u8) -> PyResult<Relation> {
+    let relation = RELATIONS.get(place as usize).copied();
+    relation.ok_or_else(|| PyValueError::new_err(format!("no relation has the place {place}")))
+}
+
+/// The operation at a place of a transaction; where there is none, one that no history has.
+fn operation_at(history: &isolde_history::History, (txn, place): (u32, usize)) -> u32 {
+    if txn as usize >= history.len() {
+        return NONE - 1;
+    }
+    let row = history.ops_of(txn).start + place;
+    if history.ops_of(txn).contains(&row) { row as u32 } else { NONE - 1 }
+}
+
+/// The part of the evidence that cannot be used: its name, the place there, the place in that.
+fn unusable_at(unusable: &Cannot) -> (&'static str, usize, usize) {
+    match *unusable {
+        Cannot::Columns => ("columns", 0, 0),
+        Cannot::Edge(at) => ("edge", at, 0),
+        Cannot::Version(order, at) => ("version", order, at),
+        Cannot::Serial(at) => ("serial", at, 0),
+    }
 }
 
 fn method_name(method: Method) -> &'static str {
@@ -265,6 +382,8 @@ fn basis_name(basis: Basis) -> &'static str {
     match basis {
         Basis::Seen => "seen",
         Basis::Told => "told",
+        Basis::Installed => "installed",
+        Basis::Outside => "outside",
         Basis::Inferred => "inferred",
     }
 }
@@ -276,5 +395,7 @@ fn relation_name(relation: Relation) -> &'static str {
         Relation::Wr => "wr",
         Relation::Ww => "ww",
         Relation::Rw => "rw",
+        Relation::PredicateWr => "predicate-wr",
+        Relation::PredicateRw => "predicate-rw",
     }
 }

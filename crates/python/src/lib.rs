@@ -26,6 +26,12 @@ use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError, PyRuntimeErr
 use pyo3::prelude::*;
 
 create_exception!(_native, Malformed, PyException, "An input is not a history: line, field, found, expected, before.");
+create_exception!(
+    _native,
+    Unusable,
+    PyException,
+    "Evidence does not fit its history: the part, the place there, the place in that."
+);
 create_exception!(_native, Refused, PyException, "A format cannot say what a history holds: the reason.");
 
 /// How often a running call looks for Ctrl-C.
@@ -85,9 +91,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     std::panic::set_hook(Box::new(|_| {}));
     module.add("Malformed", module.py().get_type::<Malformed>())?;
     module.add("Refused", module.py().get_type::<Refused>())?;
+    module.add("Unusable", module.py().get_type::<Unusable>())?;
     module.add_class::<history::History>()?;
     module.add_class::<input::Input>()?;
     module.add_class::<analysis::Analysis>()?;
+    module.add_function(wrap_pyfunction!(analysis::question_names, module)?)?;
+    module.add_function(wrap_pyfunction!(analysis::relation_names, module)?)?;
     module.add_function(wrap_pyfunction!(input::read_directory, module)?)?;
     module.add_function(wrap_pyfunction!(input::foreign_formats, module)?)?;
     module.add_class::<explore::Exploration>()?;

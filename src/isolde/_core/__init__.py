@@ -1,8 +1,9 @@
 """The only importer of the Rust extension: gives its tuples their types and its errors their place in our tree."""
 
-from isolde._core.analysis import BUDGET, Analysis, Evidence
+from isolde._core.analysis import BUDGET, Analysis, Evidence, Outside, question_names, relation_names
 from isolde._core.answers import (
     Assumption,
+    Basis,
     BeforeInitial,
     Blocks,
     Case,
@@ -16,6 +17,7 @@ from isolde._core.answers import (
     OrderConflict,
     Proof,
     Reason,
+    Reversed,
     Satisfied,
     SearchConflict,
     ToldTwice,
@@ -23,6 +25,7 @@ from isolde._core.answers import (
     UnexplainedRead,
     Violated,
     Violation,
+    WrongAnswer,
 )
 from isolde._core.columns import AS_USUAL, Columns, Compression, Counts, FailedCas, Input, Reading, foreign_formats
 from isolde._core.synthetic import generate, generator_names
@@ -32,6 +35,7 @@ __all__ = [
     "BUDGET",
     "Analysis",
     "Assumption",
+    "Basis",
     "BeforeInitial",
     "Blocks",
     "Case",
@@ -49,9 +53,11 @@ __all__ = [
     "NoOrder",
     "OpPlace",
     "OrderConflict",
+    "Outside",
     "Proof",
     "Reading",
     "Reason",
+    "Reversed",
     "Satisfied",
     "SearchConflict",
     "ToldTwice",
@@ -59,7 +65,10 @@ __all__ = [
     "UnexplainedRead",
     "Violated",
     "Violation",
+    "WrongAnswer",
     "foreign_formats",
     "generate",
     "generator_names",
+    "question_names",
+    "relation_names",
 ]

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from isolde.errors import IsoldeError
 
-Relation = Literal["so", "rt", "wr", "ww", "rw"]
-Basis = Literal["seen", "told", "inferred"]
+Relation = Literal["so", "rt", "wr", "ww", "rw", "predicate-wr", "predicate-rw"]
+Basis = Literal["seen", "told", "installed", "outside", "inferred"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,10 @@ class OpPlace:
 class Reason:
     """Why one transaction comes before another: the relation, the key as JSON text, the operations.
 
-    ``basis`` says of an overwrite how the order of the two versions is known: from what was read, from what the database told,
-    or only because the level lets nothing come between a version and the one made from it.
+    ``basis`` says of an overwrite how the order of the two versions is known: from what was read, from a versions line
+    (``told``), from a told order of outside evidence (``installed``), or only because the level lets nothing come between a
+    version and the one made from it. Of an edge that is outside evidence itself it is ``outside``, and ``outside`` is its
+    place there.
     """
 
     relation: Relation
@@ -34,6 +36,7 @@ class Reason:
     to_op: OpPlace | None
     seen_op: OpPlace | None
     basis: Basis = "seen"
+    outside: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +173,37 @@ class NoOrder:
     transactions: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class WrongAnswer:
+    """Run in the order that was told, the operation ``op`` gets another answer than the recorded one; ``writer`` changed its key
+    last before, ``None``: nobody did."""
+
+    op: OpPlace
+    writer: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reversed:
+    """``first`` comes before ``second``, but the order that was told has them the other way round."""
+
+    first: int
+    second: int
+    relation: Relation
+    outside: int | None
+
+
 Violation = (
-    UnexplainedRead | Cycle | LostUpdate | NoOrder | OrderConflict | Blocks | SearchConflict | BeforeInitial | ToldTwice
+    UnexplainedRead
+    | Cycle
+    | LostUpdate
+    | NoOrder
+    | OrderConflict
+    | Blocks
+    | SearchConflict
+    | BeforeInitial
+    | ToldTwice
+    | WrongAnswer
+    | Reversed
 )
 
 
@@ -231,6 +263,19 @@ def decision(answer: tuple[Any, ...]) -> Decision:
             raise IsoldeError(f"the core gave an answer of an unknown shape: {answer!r}")
 
 
+def claim_of(answer: tuple[Any, ...]) -> Satisfied | Violated:
+    """What the core's tuple says about the order that was told."""
+    match answer:
+        case ("replayed", parts):
+            return Satisfied("serialization-order", Explanation(*map(tuple, parts)))
+        case ("answer", (int(txn), int(index)), int() | None as writer):
+            return Violated("serialization-order", (WrongAnswer(OpPlace(txn, index), writer),))
+        case ("reversed", int(first), int(second), relation, int() | None as outside):
+            return Violated("serialization-order", (Reversed(first, second, relation, outside),))
+        case _:
+            raise IsoldeError(f"the core gave an answer of an unknown shape: {answer!r}")
+
+
 def _place(place: tuple[int, int] | None) -> OpPlace | None:
     return None if place is None else OpPlace(*place)
 
@@ -272,8 +317,9 @@ def _reason(
     to_op: tuple[int, int] | None,
     seen_op: tuple[int, int] | None,
     basis: Basis,
+    outside: int | None,
 ) -> Reason:
-    return Reason(relation, key, _place(from_op), _place(to_op), _place(seen_op), basis)
+    return Reason(relation, key, _place(from_op), _place(to_op), _place(seen_op), basis, outside)
 
 
 def _violation(raw: tuple[object, ...]) -> Violation:

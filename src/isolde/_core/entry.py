@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from isolde._core import _native
-from isolde.errors import InputError, IsoldeError, MalformedHistory
+from isolde.errors import InputError, IsoldeError, MalformedHistory, UnusableEvidence
 
 THREADS = max(1, min(8, os.cpu_count() or 1))
 _T = TypeVar("_T")
@@ -20,6 +20,8 @@ def enter(work: Callable[[], _T], file: str) -> _T:
     except _native.Malformed as error:
         line, field, found, expected, before = error.args
         raise MalformedHistory(file, line, field, found, expected, before) from None
+    except _native.Unusable as error:
+        raise UnusableEvidence(file, *error.args) from None
     except _native.Refused as error:
         raise InputError(f"{file}: {error}") from None
     except BrokenPipeError:

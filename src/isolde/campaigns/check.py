@@ -21,7 +21,8 @@ class CheckOptions:
 
     ``names`` are levels by long or short name; ``all`` asks for every one that the history can decide. ``every`` asks for an
     anomaly of each strongly connected component, ``order`` for the order that explains a satisfied level; ``budget`` is the
-    number of steps that a search may take for one level.
+    number of steps that a search may take for one level. ``serialization_order`` takes the order that the database itself gave as
+    a claim, which is replayed.
     """
 
     names: tuple[str, ...] = (Level.SERIALIZABLE.value,)
@@ -30,6 +31,7 @@ class CheckOptions:
     every: bool = False
     order: bool = False
     budget: int = BUDGET
+    serialization_order: bool = False
 
     def __post_init__(self) -> None:
         """Unknown names are refused before a file is read."""
@@ -82,6 +84,7 @@ def check_columns(columns: Columns, options: CheckOptions, name: str = "history"
         every=options.every,
         order=options.order,
         budget=options.budget,
+        serialization_order=options.serialization_order,
     )
     if ALL in options.names:
         line = frontier(report.findings)

@@ -9,7 +9,7 @@ from isolde.campaigns.check import Checked, CheckOptions, check_file
 from isolde.cli.keeping import keep_report, report_option
 from isolde.cli.main import Exit, paint, say, status_of, tell
 from isolde.cli.reading import reading_of, reading_options
-from isolde.errors import IsoldeError, UsageError
+from isolde.errors import IsoldeError, MistakeError, UsageError
 from isolde.formats import NAMES, encode, write
 from isolde.report import document, render_report
 from isolde.visible import dumped
@@ -43,6 +43,12 @@ _DEFAULT = "serializable"
 @click.option("--session-order/--no-session-order", default=True, help="Must the order inside a session be kept?")
 @click.option("--judge-aborted", is_flag=True, help="Judge what aborted transactions read, too.")
 @click.option(
+    "--serialization-order",
+    is_flag=True,
+    help="Replay the order that the database itself gave (serial): violated if it does not explain the history, whether or not"
+    " another order would.",
+)
+@click.option(
     "--budget",
     type=click.IntRange(min=0, max=2**63 - 1),
     default=BUDGET,
@@ -67,6 +73,7 @@ def check(
     all_anomalies: bool,
     session_order: bool,
     judge_aborted: bool,
+    serialization_order: bool,
     budget: int,
     witness: str | None,
     witness_order: bool,
@@ -78,7 +85,9 @@ def check(
     input. Formats, told by content: jsonl, parquet, notation, elle-edn, elle-json, dbcop-bincode, dbcop-json, dbcop-hist,
     plume, awdit, and cobra, a directory of logs.
     """
-    options = CheckOptions(names or (_DEFAULT,), session_order, judge_aborted, all_anomalies, witness_order, budget)
+    options = CheckOptions(
+        names or (_DEFAULT,), session_order, judge_aborted, all_anomalies, witness_order, budget, serialization_order
+    )
     for option, value in (("--witness", witness), ("--report", report)):
         if value is not None and len(histories) > 1:
             raise UsageError(f"{option} takes one history at a time")
@@ -88,7 +97,7 @@ def check(
         try:
             checked = check_file(path, options, format=format, reading=reading)
         except IsoldeError as error:
-            if len(histories) == 1:
+            if len(histories) == 1 or isinstance(error, MistakeError):
                 raise
             _complain(path, error, as_json=as_json)
             statuses.append(Exit.USAGE)

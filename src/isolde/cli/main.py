@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from isolde.errors import IsoldeError, OutsideError
+from isolde.errors import IsoldeError, MistakeError, OutsideError
 from isolde.visible import visible
 
 if TYPE_CHECKING:
@@ -115,6 +115,8 @@ def main() -> None:
         # The reader of our output went away (as `head` does), and nobody is left to tell. click ends the program
         # itself when it notices first, and only then, since it is not run standalone.
         status = Exit.CLOSED_PIPE
+    except MistakeError as error:
+        status = _ended(f"a mistake of Isolde itself: {error}", Exit.MISTAKE)
     except OutsideError as error:
         status = _ended(str(error), Exit.OUTSIDE)
     except IsoldeError as error:

@@ -11,6 +11,9 @@ from isolde.levels import Level
 Kind = Literal["so", "rt", "wr", "ww", "rw", "predicate-wr", "predicate-rw"]
 
 
+LinkBasis = Literal["seen", "told", "inferred", "outside"]
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """One edge of a cycle and the sentence that says why it is there.
@@ -18,7 +21,8 @@ class Link:
     ``through`` is the reader that shows an overwrite: it saw the source, and yet read what the target wrote. ``assumed`` says
     that the edge follows from what the case assumes, not from what was seen; of a lost update, that one of the two wrote first.
     ``basis`` says of an overwrite and of an anti-dependency how the order of the versions is known: from what was read, from
-    what the database told, or only because nothing may come between a version and the one made from it.
+    what the database told, or only because nothing may come between a version and the one made from it. ``outside``: the whole
+    edge was told besides the history, and ``sentence`` is the reason that came with it.
     """
 
     source: TxnId
@@ -28,7 +32,7 @@ class Link:
     sentence: str
     through: TxnId | None = None
     assumed: bool = False
-    basis: Literal["seen", "told", "inferred"] = "seen"
+    basis: LinkBasis = "seen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,8 @@ class Anomaly:
 
     ``cases`` show a violation that has no plain cycle: whichever holds, there is one. ``also_needed`` are places of transactions
     that wrote what the others are about; a sub-history of ``positions`` and
-    these shows the anomaly again. ``adya`` is the name that Adya has for the cycle, if there is one.
+    these shows the anomaly again. ``adya`` is the name that Adya has for the cycle, if there is one. ``rechecked`` is false where
+    there is too much to look at a second time, which ``explanation`` then says.
     """
 
     name: str
@@ -82,13 +87,15 @@ class Anomaly:
     also_needed: tuple[int, ...] = ()
     cases: tuple[Case, ...] = ()
     adya: str = ""
+    rechecked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceUsed:
     """How many edges of each kind were known, and how many pairs of writes were left open.
 
-    ``told_ww`` and ``told_rw`` are those that only the database told; ``ww`` and ``rw`` do not count them.
+    ``told_ww`` and ``told_rw`` are those that only the database told; ``ww`` and ``rw`` do not count them. ``outside`` are those
+    that were told besides the history, by kind.
     """
 
     so: int
@@ -98,6 +105,7 @@ class EvidenceUsed:
     open_pairs: int
     told_ww: int = 0
     told_rw: int = 0
+    outside: tuple[tuple[Kind, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,8 +115,14 @@ ANOMALIES: tuple[AnomalyRow, ...] = (
     AnomalyRow(
         "result-set-mismatch",
         "the rows of a query fit no state of the tables",
-        (Level.READ_COMMITTED,),
+        (Level.PL_2,),
         "Clark et al. 2024",
+    ),
+    AnomalyRow(
+        "serialization-order-violation",
+        "the serial order that was told does not explain what was read (another order may)",
+        (),
+        "Clark et al. 2024, Enne",
     ),
 )
 

@@ -67,7 +67,7 @@ def _result(finding: Finding, known: EvidenceUsed | None) -> dict[str, Any]:
             "told_ww": known.told_ww,
             "told_rw": known.told_rw,
             "open": known.open_pairs,
-        }
+        } | ({"outside": dict(known.outside)} if known.outside else {})
     if finding.order is not None:
         result["order"] = list(finding.order.transactions)
         if finding.order.snapshots:

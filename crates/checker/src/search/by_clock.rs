@@ -19,11 +19,12 @@ use super::csp::Csp;
 use super::net::{Net, topological};
 use super::polygraph::NodeEdge;
 use super::sat::{Question, Solved, solve};
-use crate::acyclic::{Explanation, Node, Rule, Space};
 use crate::analysis::Analysis;
-use crate::attribution::{INITIAL, NONE};
-use crate::outcome::Role;
-use crate::realtime::timeline;
+use crate::decision::Question as Level;
+use crate::evidence::attribution::{INITIAL, NONE};
+use crate::evidence::outcome::Role;
+use crate::evidence::realtime::timeline;
+use crate::order::acyclic::{Explanation, Node, Rule, Space};
 
 /// How often it is asked what follows.
 const ROUNDS_MAX: usize = 30;
@@ -36,23 +37,25 @@ const STEPS_MAX: u64 = 2_000_000;
 const CLUSTER_MAX: usize = 48;
 
 impl Analysis {
-    /// An order that the clock suggests, if one replays. `rule` and `real_time` say what it must keep.
-    pub(crate) fn by_clock(&self, rule: Rule, real_time: bool) -> Option<Explanation> {
+    /// An order that the clock suggests, if one replays that keeps what the question asks for.
+    pub(crate) fn by_clock(&self, question: Level) -> Option<Explanation> {
+        let (rule, real_time) = (question.rule(), question.real_time());
         if !self.timed || self.history.has_lists() || rule == Rule::Prefix {
             return None;
         }
         let times = real_time.then(|| timeline(&self.history, &self.roles));
         // What is serializable keeps the order of snapshots too, and windows of snapshots tell more.
-        let space = Space { graph: &self.dependencies.graph, rule: Rule::Snapshot, timeline: times.as_ref() };
+        let graph = self.known_order(question);
+        let space = Space { graph: &graph, rule: Rule::Snapshot, timeline: times.as_ref() };
         let mut clock = Clock::new(self, space);
         for _ in 0..ROUNDS_MAX {
             if clock.infer()? == 0 {
                 break;
             }
         }
-        let space = Space { graph: &self.dependencies.graph, rule, timeline: times.as_ref() };
+        let space = Space { graph: &graph, rule, timeline: times.as_ref() };
         let explanation = clock.solve(&space)?;
-        self.replays(rule, real_time, &explanation).then_some(explanation)
+        self.replays(question, &explanation).then_some(explanation)
     }
 }
 

@@ -6,8 +6,10 @@ use super::orders::Orders;
 use super::polygraph::{NodeEdge, Polygraph};
 use super::select::Selectors;
 use crate::analysis::Analysis;
-use crate::attribution::{INITIAL, NONE};
-use crate::outcome::Role;
+use crate::decision::Question;
+use crate::evidence::attribution::{INITIAL, NONE};
+use crate::evidence::dependencies::Edge;
+use crate::evidence::outcome::Role;
 
 /// The choice of whether each transaction that may have taken effect did.
 pub type Effects = FxHashMap<u32, u32>;
@@ -39,6 +41,8 @@ pub enum Meaning {
     Source(u32, u32),
     /// Session order.
     Session,
+    /// Evidence from outside, of this kind.
+    Outside(Edge),
     /// A `versions` line puts the first version before the second. From a transaction to itself: that cannot be.
     Told(u32, u32),
     /// What a weak level's axiom says, by its place among those learned. From a transaction to itself: it read the
@@ -126,6 +130,7 @@ impl Csp {
         }
         let analysis = polygraph.analysis;
         csp.add_sessions(analysis, &effects, |earlier, later| (polygraph.commit(earlier), polygraph.snapshot(later)));
+        csp.add_outside(analysis, polygraph.question, &effects, |from, to, kind| polygraph.outside(from, to, kind));
         let follows = |earlier: u32, later: u32| (polygraph.commit(earlier), polygraph.overwrite_target(later));
         csp.add_meanings(analysis, selectors, |txn| effects.get(&txn).copied(), follows);
         let reads = |writer: u32, reader: u32| (polygraph.commit(writer), polygraph.snapshot(reader));
@@ -196,6 +201,34 @@ impl Csp {
             }
         }
         choice
+    }
+
+    /// Edges from outside from and to transactions that may have taken effect; `leads` makes an edge of two of a kind. Who
+    /// is told to have been read from took effect if its reader did.
+    pub fn add_outside(
+        &mut self,
+        analysis: &Analysis,
+        question: Question,
+        effects: &Effects,
+        leads: impl Fn(u32, u32, Edge) -> NodeEdge,
+    ) {
+        if effects.is_empty() {
+            return;
+        }
+        let there = |txn: u32| analysis.counts(txn) || effects.contains_key(&txn);
+        let doubtful = |txn: u32| effects.get(&txn).filter(|_| !analysis.counts(txn));
+        for (from, to, kind) in analysis.outside.edges(question, there) {
+            let when: Vec<Alternative> =
+                [from, to].iter().filter_map(|&txn| doubtful(txn)).map(|&effect| (effect, 1)).collect();
+            if !when.is_empty() {
+                self.edges.push(Guarded { edge: leads(from, to, kind), meaning: Meaning::Outside(kind), when });
+            }
+        }
+        for (reader, writer) in analysis.outside.read_from() {
+            if let (Some(&reader), Some(&writer)) = (doubtful(reader), effects.get(&writer)) {
+                self.excluded.push(((reader, 1), (writer, 0)));
+            }
+        }
     }
 
     /// Session order from and to transactions that may have taken effect; `precedes` makes an edge of two of a session.

@@ -10,13 +10,13 @@ use super::paths::{Extra, Label, Labelled, Paths};
 use super::polygraph::Polygraph;
 use super::prune::{Pruned, derived_edges};
 use super::select::Selectors;
-use crate::acyclic::Node;
-use crate::attribution::{INITIAL, NONE};
-use crate::components::components;
 use crate::decision::{Assumption, CycleEdge, Proof, Violation};
-use crate::dependencies::Edge;
-use crate::evidence::{Basis, Evidence, Relation, basis};
-use crate::shortest::{CycleStep, Step};
+use crate::evidence::attribution::{INITIAL, NONE};
+use crate::evidence::dependencies::Edge;
+use crate::order::acyclic::Node;
+use crate::order::components::components;
+use crate::order::reasons::{Basis, Evidence, Relation, basis};
+use crate::order::shortest::{CycleStep, Step};
 
 /// More pairs of chains than this are not laid open.
 const PAIRS_MAX: usize = 400;
@@ -228,7 +228,9 @@ impl Explainer<'_, '_> {
         }
         if let Some((start, end)) = sessions.take() {
             match edges.first_mut() {
-                Some(next) if next.taken == Relation::So && next.from == end => {
+                Some(next)
+                    if next.taken == Relation::So && next.from == end && next.reasons[0].basis == Basis::Seen =>
+                {
                     let to = next.to;
                     *next = known(start, to, Step::Known(Edge::Session)).remove(0);
                 }
@@ -250,19 +252,12 @@ impl Explainer<'_, '_> {
         };
         let evidence = if analysis.attribution.writer(last) == from {
             let (from_op, to_op) = (analysis.op_of(last), analysis.op_of(first));
-            Evidence { relation: Relation::Ww, key, from_op, to_op, seen_op: NONE, basis }
+            Evidence::known(Relation::Ww, key, (from_op, to_op, NONE), basis)
         } else {
             let mut rows = analysis.history.ops_of(from);
             let read = rows.find(|&row| self.polygraph.by_op.read_of[row] == last);
             let from_op = read.map_or(NONE, |row| row as u32);
-            Evidence {
-                relation: Relation::Rw,
-                key,
-                from_op,
-                to_op: self.polygraph.analysis.op_of(first),
-                seen_op: self.polygraph.analysis.op_of(last),
-                basis,
-            }
+            Evidence::known(Relation::Rw, key, (from_op, analysis.op_of(first), analysis.op_of(last)), basis)
         };
         CycleEdge { from, to, taken: evidence.relation, reasons: vec![evidence], assumed }
     }
@@ -279,12 +274,13 @@ impl Explainer<'_, '_> {
                 } else {
                     let (to_op, seen_op) = (self.written_by(to, key), self.polygraph.analysis.op_of(version));
                     let basis = self.basis_behind(csp, at, version, to_op);
-                    Evidence { relation: Relation::Rw, key, from_op: read, to_op, seen_op, basis }
+                    Evidence::known(Relation::Rw, key, (read, to_op, seen_op), basis)
                 };
                 CycleEdge { from, to, taken: evidence.relation, reasons: vec![evidence], assumed: true }
             }
             Meaning::Order(a, b) => self.ordered(from, to, a, b, true),
             Meaning::Told(first, second) => self.polygraph.analysis.told_edge(from, to, first, second, true),
+            Meaning::Outside(kind) => self.polygraph.analysis.outside_edge(from, to, kind, true),
             Meaning::Inferred(_) => unreachable!("only weak levels infer"),
             Meaning::Session => self.polygraph.analysis.explain(&[(from, to, Step::Known(Edge::Session))]).remove(0),
         }

@@ -11,9 +11,9 @@ use std::collections::BinaryHeap;
 use super::net::Net;
 use super::polygraph::Polygraph;
 use super::select::Selectors;
-use crate::acyclic::{Node, Rule};
-use crate::attribution::{INITIAL, NONE};
-use crate::outcome::Role;
+use crate::evidence::attribution::{INITIAL, NONE};
+use crate::evidence::outcome::Role;
+use crate::order::acyclic::{Node, Rule};
 
 /// How far it got.
 pub struct Guess {

@@ -7,7 +7,7 @@ use super::csp::{Alternative, Choice, Csp, Guarded, Meaning};
 use super::polygraph::NodeEdge;
 use super::select::Selectors;
 use crate::analysis::Analysis;
-use crate::attribution::INITIAL;
+use crate::evidence::attribution::INITIAL;
 
 /// A value of a line, and the versions that it may mean.
 #[derive(Clone, Debug)]

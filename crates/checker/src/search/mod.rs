@@ -3,11 +3,12 @@
 //! Six steps, each cheaper than the next and each skipped when the one before was enough: [`by_clock`] tries what the
 //! clock suggests, [`greedy`] the plausible order; [`prune`] rules out choices that would close a cycle; what is left falls apart into strongly connected
 //! components; [`sat`] solves each with [`acyclicity`] inside; and [`explain`] lays open why there is no solution.
-//! The levels share all of it but the graph that a [`Space`](crate::acyclic::Space) makes of an edge.
+//! The levels share all of it but the graph that a [`Space`](crate::order::acyclic::Space) makes of an edge.
 
 mod acyclicity;
 mod allowance;
 mod by_clock;
+mod by_serial;
 mod cases;
 mod csp;
 mod drawing;
@@ -38,22 +39,23 @@ use self::polygraph::Polygraph;
 use self::prune::{Pruned, prune};
 use self::sat::{Question, Solved, solve};
 use self::select::{Demands, Selectors};
-use crate::acyclic::{Explanation, Rule, Space};
 use crate::analysis::Analysis;
-use crate::attribution::{INITIAL, NONE};
-use crate::components::components;
-use crate::decision::{Decision, Open};
-use crate::dependencies::Graph;
-use crate::outcome::Role;
-use crate::realtime::timeline;
+use crate::decision::{Decision, Open, Question as Level};
+use crate::evidence::attribution::{INITIAL, NONE};
+use crate::evidence::dependencies::Graph;
+use crate::evidence::outcome::Role;
+use crate::evidence::realtime::timeline;
+use crate::order::acyclic::{Explanation, Rule, Space};
+use crate::order::components::components;
 
 /// What an edge that hangs on choices takes, in the problem and again in the solver.
 const EDGE_BYTES: u64 = 160;
 
 impl Analysis {
     /// Decides by search. `graph` is what is known for certain at this level.
-    pub(crate) fn search(&self, graph: &Graph, rule: Rule, real_time: bool) -> Decision {
-        if let Some(explanation) = self.by_clock(rule, real_time) {
+    pub(crate) fn search(&self, graph: &Graph, question: Level) -> Decision {
+        let (rule, real_time) = (question.rule(), question.real_time());
+        if let Some(explanation) = self.by_serial(question).or_else(|| self.by_clock(question)) {
             return Decision::Satisfied(Some(explanation));
         }
         let demands = Demands { timed: real_time, repeatable: true, reads: true };
@@ -75,7 +77,7 @@ impl Analysis {
             timeline(&self.history, &roles)
         });
         let space = Space { graph, rule, timeline: times.as_ref() };
-        let polygraph = Polygraph::new(self, space, &selectors);
+        let polygraph = Polygraph::new(self, question, space, &selectors);
         let all_candidates: Vec<Vec<u32>> = selectors.all.iter().map(|s| s.candidates.clone()).collect();
         take_off_overwritten(&polygraph, &mut selectors);
         let first = guess(&polygraph, &selectors, None);
@@ -89,11 +91,12 @@ impl Analysis {
         if rule != Rule::Serializable {
             // One transaction after the other explains the weaker levels too, and is sooner guessed: no snapshot has to be
             // placed among commits. What is known of a weaker level may be too little for a serial order, so it is run.
-            let serial = Space { graph: &self.dependencies.graph, rule: Rule::Serializable, timeline: times.as_ref() };
-            let serial = Polygraph::new(self, serial, &selectors);
+            let serial_graph = self.known_order(question);
+            let serial = Space { graph: &serial_graph, rule: Rule::Serializable, timeline: times.as_ref() };
+            let serial = Polygraph::new(self, question, serial, &selectors);
             let order = guess(&serial, &selectors, None);
             let explanation = order.complete.then(|| self.explained(&serial, &order.order, &[]));
-            if let Some(explanation) = explanation.filter(|found| self.replays(rule, real_time, found)) {
+            if let Some(explanation) = explanation.filter(|found| self.replays(question, found)) {
                 return Decision::Satisfied(Some(explanation));
             }
         }

@@ -9,8 +9,8 @@ use super::net::Net;
 use super::net::topological;
 use super::polygraph::Polygraph;
 use super::select::Selectors;
-use crate::attribution::INITIAL;
-use crate::outcome::Role;
+use crate::evidence::attribution::INITIAL;
+use crate::evidence::outcome::Role;
 
 /// More bytes than this are not spent on clocks.
 const BYTES_MAX: usize = 256 << 20;

@@ -7,9 +7,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::orders::Orders;
 use super::polygraph::Polygraph;
-use crate::acyclic::{Node, Rule};
-use crate::attribution::{INITIAL, NONE};
-use crate::dependencies::Edge;
+use crate::evidence::attribution::{INITIAL, NONE};
+use crate::evidence::dependencies::Edge;
+use crate::order::acyclic::{Node, Rule};
 
 /// Why an edge is there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,7 +41,7 @@ fn cost(label: Label) -> u64 {
     match label {
         Label::Inside => 0,
         Label::Known(Edge::Session) => 1,
-        Label::Known(Edge::Dependency | Edge::AntiDependency | Edge::Overwrite) => 100,
+        Label::Known(_) => 100,
         Label::Order(..) | Label::Chosen(_) => 10_000,
     }
 }

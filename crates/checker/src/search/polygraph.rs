@@ -12,12 +12,14 @@ use isolde_history::Status;
 use super::net::Net;
 use super::reach::Cover;
 use super::select::Selectors;
-use crate::acyclic::{Node, Rule, Space};
 use crate::analysis::Analysis;
-use crate::attribution::{Attribution, INITIAL, NONE};
-use crate::outcome::Role;
-use crate::readers::Readers;
-use crate::saturation::ByOp;
+use crate::decision::Question;
+use crate::evidence::attribution::{Attribution, INITIAL, NONE};
+use crate::evidence::dependencies::Edge;
+use crate::evidence::outcome::Role;
+use crate::evidence::readers::Readers;
+use crate::order::acyclic::{Node, Rule, Space};
+use crate::weak::saturation::ByOp;
 
 /// A run of versions of a key, by its ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +46,8 @@ pub type NodeEdge = (u32, u32);
 pub struct Polygraph<'a> {
     /// The evidence.
     pub analysis: &'a Analysis,
+    /// What is asked.
+    pub question: Question,
     /// How nodes are numbered.
     pub space: Space<'a>,
     /// Everything that is known.
@@ -70,7 +74,7 @@ pub struct Polygraph<'a> {
 
 impl<'a> Polygraph<'a> {
     /// The problem of a space.
-    pub fn new(analysis: &'a Analysis, space: Space<'a>, selectors: &Selectors) -> Polygraph<'a> {
+    pub fn new(analysis: &'a Analysis, question: Question, space: Space<'a>, selectors: &Selectors) -> Polygraph<'a> {
         let known = Net::build(space.len(), |visit| {
             for number in 0..space.len() as u32 {
                 space.successors(number, |to| visit(number, to));
@@ -89,6 +93,7 @@ impl<'a> Polygraph<'a> {
             writes: vec![false; analysis.history.len()],
             place: plausible_places(analysis),
             analysis,
+            question,
             space,
         };
         let mut asked = vec![false; analysis.attribution.keys() as usize];
@@ -164,6 +169,15 @@ impl<'a> Polygraph<'a> {
         match self.space.rule {
             Rule::Serializable | Rule::Prefix => self.commit(txn),
             Rule::Snapshot => self.snapshot(txn),
+        }
+    }
+
+    /// Where an edge from outside leads from and to.
+    pub fn outside(&self, from: u32, to: u32, kind: Edge) -> NodeEdge {
+        match self.space.rule {
+            _ if kind.is_anti() => (self.snapshot(from), self.commit(to)),
+            Rule::Prefix if kind.orders_commits() => (self.commit(from), self.commit(to)),
+            Rule::Serializable | Rule::Snapshot | Rule::Prefix => (self.commit(from), self.snapshot(to)),
         }
     }
 

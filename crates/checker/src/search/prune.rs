@@ -98,7 +98,7 @@ pub fn derived_edges(polygraph: &Polygraph<'_>, orders: &[Orders], rank: &[u64])
     for group in orders {
         let place = |chain: u32| {
             let head = polygraph.head(chain);
-            if head == crate::attribution::INITIAL { 0 } else { rank[polygraph.commit(head) as usize] }
+            if head == crate::evidence::attribution::INITIAL { 0 } else { rank[polygraph.commit(head) as usize] }
         };
         group.edges(polygraph, place, &mut |edge| edges.push(edge));
     }

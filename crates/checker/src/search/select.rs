@@ -11,9 +11,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::allowance::Allowance;
 use super::meant::Entry;
 use crate::analysis::Analysis;
-use crate::attribution::{Attribution, Fault, INITIAL, NONE, ReadFault};
 use crate::decision::Violation;
-use crate::outcome::Role;
+use crate::evidence::attribution::{Attribution, INITIAL, NONE};
+use crate::evidence::faults::{Fault, ReadFault};
+use crate::evidence::outcome::Role;
 
 /// What a candidate takes.
 const CANDIDATE_BYTES: u64 = 4;
@@ -180,6 +181,13 @@ impl Finder<'_> {
         let analysis = self.analysis;
         let attribution = &analysis.attribution;
         let maybe = self.roles[reader as usize] == Role::Absent;
+        if maybe && self.demands.reads && !self.told_sources_may_be_there(reader) {
+            // It did not take effect: no candidate is left for what it read.
+            let first = analysis.history.ops_of(reader).start as u32;
+            let key = analysis.history.ops.key[first as usize];
+            self.found.all.push(Selector { reader, op: first, key, candidates: Vec::new() });
+            return;
+        }
         for row in analysis.history.ops_of(reader).filter(|&row| analysis.history.ops.key[row] != NO_KEY) {
             let (op, key) = (row as u32, analysis.history.ops.key[row]);
             let definite = attribution.read_of[attribution.place(key, op) as usize];
@@ -202,10 +210,22 @@ impl Finder<'_> {
         }
     }
 
+    /// Whether those that evidence from outside says it read from may have taken effect; they are then among those.
+    fn told_sources_may_be_there(&mut self, reader: u32) -> bool {
+        let analysis = self.analysis;
+        let unknown = |writer: u32| analysis.history.txns.status[writer as usize] == Status::Unknown;
+        let told = analysis.outside.read_from().filter(|&(other, writer)| other == reader && unknown(writer));
+        told.fold(true, |so_far, (_, writer)| so_far & self.may_have_taken_effect(writer, reader))
+    }
+
     /// Whether a version may have been there; its writer is then one that may have taken effect.
     fn admits(&mut self, version: u32, reader: u32) -> bool {
         let writer = self.analysis.attribution.writer(version);
-        if writer == INITIAL || self.roles[writer as usize] == Role::Effective {
+        writer == INITIAL || self.may_have_taken_effect(writer, reader)
+    }
+
+    fn may_have_taken_effect(&mut self, writer: u32, reader: u32) -> bool {
+        if self.roles[writer as usize] == Role::Effective {
             return true;
         }
         if writer == reader || self.faulty.contains(&writer) {

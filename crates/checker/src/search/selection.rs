@@ -18,14 +18,14 @@ use super::net::{Net, topological};
 use super::polygraph::plausible_places;
 use super::sat::{Question, Solved, solve};
 use super::select::{Demands, Selectors};
-use crate::acyclic::{Explanation, Rule};
-use crate::analysis::Analysis;
-use crate::attribution::{INITIAL, NONE};
-use crate::components::components;
-use crate::decision::{Decision, Open};
-use crate::dependencies::{Edge, Graph, Succession, session_successors};
-use crate::outcome::Role;
-use crate::saturation::{ByOp, Inferred, Saturation, Visibility};
+use crate::analysis::{Analysis, SNAPSHOT};
+use crate::decision::{Decision, Open, Question as Level};
+use crate::evidence::attribution::{INITIAL, NONE};
+use crate::evidence::dependencies::{Edge, Graph, Succession, session_successors};
+use crate::evidence::outcome::Role;
+use crate::order::acyclic::Explanation;
+use crate::order::components::components;
+use crate::weak::saturation::{ByOp, Inferred, Saturation, Visibility};
 
 /// How many instances of the axiom are learned at a time, where each takes a search for its path.
 const LESSONS_MAX: usize = 200;
@@ -41,12 +41,25 @@ pub enum Why {
     Read,
     /// A `versions` line, of versions with one possible writer.
     Told(u32, u32),
+    /// Evidence from outside, of this kind.
+    Outside(Edge),
     /// An instance of the axiom, by its place among those learned.
     Inferred(u32),
 }
 
-/// A step from a transaction to one that saw it: by session order, or by the read of this operation.
-pub type Sight = (u32, u32, Option<u32>);
+/// How a transaction saw another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum By {
+    /// By session order.
+    Session,
+    /// By the read of this operation.
+    Read(u32),
+    /// By evidence from outside.
+    Outside,
+}
+
+/// A step from a transaction to one that saw it.
+pub type Sight = (u32, u32, By);
 
 /// An instance of a level's axiom, and how its reader came to see the earlier writer.
 #[derive(Clone, Debug)]
@@ -85,7 +98,7 @@ impl Analysis {
         let repeatable = !matches!(visibility, Visibility::Nothing | Visibility::EarlierRead);
         let demands = Demands { timed: false, repeatable, reads: true };
         // An order of all transactions explains the weak levels too, and brings whom every read saw along.
-        if let Some(found) = self.by_clock(Rule::Snapshot, false) {
+        if let Some(found) = self.by_clock(SNAPSHOT) {
             return Decision::Satisfied(Some(Explanation::of(found.commits)));
         }
         let mut allowance = Allowance::of(self.options.budget);
@@ -99,14 +112,19 @@ impl Analysis {
         }
         let mut problem = Problem::new(self, Some(visibility), self.roles.clone(), selectors);
         let by_op = ByOp::new(&self.history, &self.attribution);
-        let certain = self.saturation(&by_op, &[]).base(Edge::Dependency, &[]);
+        let certain = self.saturation(&by_op, &[]).base(Edge::Overwrite, &[]);
         for txn in 0..self.history.len() as u32 {
             for (kind, to) in certain.out(txn) {
-                let why = if kind == Edge::Session { Why::Session } else { Why::Read };
+                let why = match kind {
+                    Edge::Session => Why::Session,
+                    Edge::ToldSession => Why::Outside(kind),
+                    _ => Why::Read,
+                };
                 problem.known.push((txn, to, why));
             }
         }
         problem.add_told(&self.dependencies.told);
+        problem.add_outside();
         problem.decide()
     }
 
@@ -117,6 +135,7 @@ impl Analysis {
         let selectors = Selectors::of(self, &roles, demands, &mut allowance);
         let mut problem = Problem::new(self, None, roles, selectors);
         problem.add_told(told);
+        problem.add_outside();
         problem.decide()
     }
 }
@@ -139,6 +158,9 @@ impl<'a> Problem<'a> {
         if visibility.is_some() {
             csp.add_sessions(analysis, &effects, pair);
         }
+        csp.add_outside(analysis, question_of(visibility), &effects, |from, to, _| (from, to));
+        // What must not be visible is no order; it is learned where it is seen.
+        csp.edges.retain(|guarded| !matches!(guarded.meaning, Meaning::Outside(kind) if kind.is_anti()));
         let (known, lessons, seen) = (Vec::new(), Vec::new(), FxHashSet::default());
         Problem { analysis, visibility, roles, selectors, effects, csp, known, lessons, seen, choice_of }
     }
@@ -150,6 +172,14 @@ impl<'a> Problem<'a> {
                 self.known.push((from, to, Why::Told(first, second)));
             }
         }
+    }
+
+    /// What was told from outside about the order of commits of transactions that count for certain.
+    fn add_outside(&mut self) {
+        let counts = |txn: u32| self.roles[txn as usize] != Role::Absent;
+        let all = self.analysis.outside.edges(question_of(self.visibility), counts);
+        let commits = all.filter(|(.., kind)| kind.orders_commits());
+        self.known.extend(commits.map(|(from, to, kind)| (from, to, Why::Outside(kind))));
     }
 
     /// What is known, as a graph.
@@ -219,9 +249,9 @@ impl<'a> Problem<'a> {
             by_op.read_of[selector.op as usize] = selector.candidates.get(pick).copied().unwrap_or(NONE);
         }
         let holds = |guarded: &&Guarded| guarded.when.iter().all(|&(choice, alt)| picks[choice as usize] == alt);
-        let told_now = self.csp.edges.iter().filter(|guarded| matches!(guarded.meaning, Meaning::Told(..)));
+        let told_now = self.csp.edges.iter().filter(|guarded| is_told(guarded.meaning));
         let mut told: Vec<(u32, u32)> = told_now.filter(holds).map(|guarded| guarded.edge).collect();
-        let known = self.known.iter().filter(|edge| matches!(edge.2, Why::Told(..)));
+        let known = self.known.iter().filter(|edge| matches!(edge.2, Why::Told(..) | Why::Outside(_)));
         told.extend(known.map(|&(from, to, _)| (from, to)));
         let explanation = |order: Vec<u32>| {
             let commits = order.into_iter().filter(|&txn| roles[txn as usize] != Role::Absent).collect();
@@ -240,9 +270,15 @@ impl<'a> Problem<'a> {
             told: &told,
             by_op: &by_op,
             session_order: analysis.options.session_order,
+            told_sources: &analysis.told_sources,
         };
         let saturated = saturation.run(visibility).expect("the solver lets no cycle pass");
+        let anti = analysis.outside.edges(Level::Weak(visibility), |txn| roles[txn as usize] != Role::Absent);
+        let anti: Vec<(u32, u32)> = anti.filter(|(.., kind)| kind.is_anti()).map(|(a, b, _)| (a, b)).collect();
+        let seen = saturation.seen_all_the_same(visibility, &anti);
+        let seen: Vec<Inferred> = seen.iter().map(|&(reader, before)| Inferred::told_apart(before, reader)).collect();
         if saturated.contradictions.is_empty()
+            && seen.is_empty()
             && let Some(order) = saturated.graph.by_position()
         {
             return Some(explanation(order));
@@ -259,8 +295,8 @@ impl<'a> Problem<'a> {
             let component = component_of[edge.before as usize];
             component != NONE && component == component_of[edge.after as usize]
         };
-        let closing = saturated.contradictions.iter().chain(saturated.inferred.iter().filter(in_cycle));
-        let sight = Sighting::new(self, &by_op, &session_next, picks);
+        let closing = saturated.contradictions.iter().chain(&seen).chain(saturated.inferred.iter().filter(in_cycle));
+        let sight = Sighting::new(self, &by_op, &session_next, &roles, picks);
         let lessons = closing.map(|edge| sight.lesson(edge)).filter(|(lesson, when)| self.is_new(lesson, when));
         let new: Vec<(Lesson, Vec<Alternative>)> = lessons.take(LESSONS_MAX).collect();
         assert!(!new.is_empty(), "what contradicts a selection has not been learned before");
@@ -270,8 +306,7 @@ impl<'a> Problem<'a> {
 
     /// The edge that a lesson says; one from a reader to itself if it cannot be.
     fn edge_of(&self, lesson: &Lesson) -> (u32, u32) {
-        let Inferred { before, after, read_op } = lesson.inferred;
-        let reader = self.analysis.txn_of(read_op);
+        let Inferred { before, after, reader, .. } = lesson.inferred;
         if after == INITIAL { (reader, reader) } else { (before, after) }
     }
 
@@ -294,6 +329,18 @@ impl<'a> Problem<'a> {
     }
 }
 
+fn question_of(visibility: Option<Visibility>) -> Level {
+    visibility.map_or(Level::Overwrites, Level::Weak)
+}
+
+fn is_told(meaning: Meaning) -> bool {
+    match meaning {
+        Meaning::Told(..) => true,
+        Meaning::Outside(kind) => kind.orders_commits(),
+        Meaning::Order(..) | Meaning::Source(..) | Meaning::Session | Meaning::Inferred(_) => false,
+    }
+}
+
 /// Who saw whom in one selection.
 struct Sighting<'p, 'a> {
     problem: &'p Problem<'a>,
@@ -301,27 +348,30 @@ struct Sighting<'p, 'a> {
     picks: &'p [u32],
     /// The transaction before each in its session, or [`NONE`].
     previous: Vec<u32>,
+    /// Who takes part in the selection.
+    there: Vec<bool>,
 }
 
 impl<'p, 'a> Sighting<'p, 'a> {
-    fn new(problem: &'p Problem<'a>, by_op: &'p ByOp, session_next: &[u32], picks: &'p [u32]) -> Self {
+    fn new(problem: &'p Problem<'a>, by_op: &'p ByOp, session_next: &[u32], roles: &[Role], picks: &'p [u32]) -> Self {
         let mut previous = vec![NONE; session_next.len()];
         for (txn, &next) in session_next.iter().enumerate().filter(|_| problem.analysis.options.session_order) {
             if next != NONE {
                 previous[next as usize] = txn as u32;
             }
         }
-        Sighting { problem, by_op, picks, previous }
+        let there = roles.iter().map(|&role| role != Role::Absent).collect();
+        Sighting { problem, by_op, picks, previous, there }
     }
 
     /// The instance of the axiom behind an edge, with the picks that it hangs on.
     fn lesson(&self, edge: &Inferred) -> (Lesson, Vec<Alternative>) {
-        let reader = self.problem.analysis.txn_of(edge.read_op);
+        let reader = edge.reader;
         let sights = self.sights(edge, reader);
         let mut when: Vec<Alternative> = self.pick(edge.read_op).into_iter().collect();
-        when.extend(sights.iter().filter_map(|&(_, _, op)| op).filter_map(|op| self.pick(op)));
+        when.extend(sights.iter().filter_map(|&(_, _, by)| self.pick_behind(by)));
         // Who wrote took effect; who only read, or stands in a session, may be judged even if it did not.
-        let read_from = sights.iter().filter(|(_, _, op)| op.is_some()).map(|&(from, _, _)| from);
+        let read_from = sights.iter().filter(|(_, _, by)| matches!(by, By::Read(_))).map(|&(from, _, _)| from);
         let looked = std::iter::once(reader).chain(sights.iter().flat_map(|&(from, to, _)| [from, to]));
         let doubtful = looked.filter(|&txn| self.problem.roles[txn as usize] == Role::Absent);
         let there = [edge.before, edge.after].into_iter().chain(read_from).chain(doubtful);
@@ -329,6 +379,13 @@ impl<'p, 'a> Sighting<'p, 'a> {
         when.sort_unstable();
         when.dedup();
         (Lesson { inferred: *edge, sights }, when)
+    }
+
+    fn pick_behind(&self, by: By) -> Option<Alternative> {
+        match by {
+            By::Read(op) => self.pick(op),
+            By::Session | By::Outside => None,
+        }
     }
 
     /// The pick behind an open read.
@@ -346,7 +403,7 @@ impl<'p, 'a> Sighting<'p, 'a> {
             Some(Visibility::DirectlyBefore) => {
                 let same = session(edge.before) == session(reader) && edge.before < reader;
                 if same && analysis.options.session_order {
-                    return vec![(edge.before, reader, None)];
+                    return vec![(edge.before, reader, By::Session)];
                 }
                 self.direct(edge.before, reader, NONE).into_iter().collect()
             }
@@ -361,15 +418,21 @@ impl<'p, 'a> Sighting<'p, 'a> {
             let version = self.by_op.read_of[*op as usize];
             version != NONE && self.problem.analysis.attribution.writer(version) == writer
         };
-        let read = rows.filter(from).min_by_key(|&op| self.pick(op).is_some())?;
-        Some((writer, reader, Some(read)))
+        let told = self.problem.analysis.told_sources.get(&reader).is_some_and(|all| all.contains(&writer));
+        let read = rows.filter(from).min_by_key(|&op| self.pick(op).is_some());
+        // Who is told to have been seen was so whatever is picked; but not before a certain operation.
+        if told && until == NONE {
+            return Some((writer, reader, By::Outside));
+        }
+        let read = read?;
+        Some((writer, reader, By::Read(read)))
     }
 
     /// A path of session order and reads that hangs on few picks.
     fn path(&self, from: u32, to: u32) -> Vec<Sight> {
         let analysis = self.problem.analysis;
         let mut cost: FxHashMap<u32, u32> = FxHashMap::from_iter([(to, 0)]);
-        let mut step: FxHashMap<u32, (u32, Option<u32>)> = FxHashMap::default();
+        let mut step: FxHashMap<u32, (u32, By)> = FxHashMap::default();
         let mut queue = VecDeque::from([(to, 0)]);
         while let Some((txn, so_far)) = queue.pop_front() {
             if cost[&txn] < so_far {
@@ -381,11 +444,13 @@ impl<'p, 'a> Sighting<'p, 'a> {
             let reads = analysis.history.ops_of(txn).filter_map(|row| {
                 let version = self.by_op.read_of[row];
                 let writer = if version == NONE { INITIAL } else { analysis.attribution.writer(version) };
-                (writer != INITIAL).then_some((writer, Some(row as u32)))
+                (writer != INITIAL).then_some((writer, By::Read(row as u32)))
             });
-            let before = Some((self.previous[txn as usize], None)).filter(|&(txn, _)| txn != NONE);
-            for (earlier, op) in before.into_iter().chain(reads) {
-                let open = op.is_some_and(|op| self.pick(op).is_some());
+            let before = Some((self.previous[txn as usize], By::Session)).filter(|&(txn, _)| txn != NONE);
+            let told = analysis.told_sources.get(&txn).map_or(&[][..], |all| all);
+            let told = told.iter().filter(|&&source| self.there[source as usize]).map(|&source| (source, By::Outside));
+            for (earlier, op) in before.into_iter().chain(told).chain(reads) {
+                let open = matches!(op, By::Read(op) if self.pick(op).is_some());
                 let price = so_far + u32::from(open);
                 if cost.get(&earlier).is_none_or(|&known| price < known) {
                     cost.insert(earlier, price);
@@ -402,7 +467,7 @@ impl<'p, 'a> Sighting<'p, 'a> {
         let mut at = from;
         while let Some(&(next, op)) = step.get(&at).filter(|_| at != to) {
             match sights.last_mut() {
-                Some((_, end, None)) if op.is_none() => *end = next,
+                Some((_, end, By::Session)) if op == By::Session => *end = next,
                 _ => sights.push((at, next, op)),
             }
             at = next;

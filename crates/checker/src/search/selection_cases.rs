@@ -9,12 +9,12 @@ use super::cases::Small;
 use super::csp::{Alternative, Choice, Csp, Guarded, Meaning};
 use super::drawing::{Closed, Holding, draw};
 use super::net::Net;
-use super::selection::{Lesson, Problem, Why};
-use crate::attribution::{INITIAL, NONE};
+use super::selection::{By, Lesson, Problem, Why};
 use crate::decision::{CycleEdge, Proof, Violation};
-use crate::dependencies::Edge;
-use crate::evidence::{Evidence, Relation};
-use crate::shortest::Step;
+use crate::evidence::attribution::{INITIAL, NONE};
+use crate::evidence::dependencies::Edge;
+use crate::order::reasons::{Basis, Evidence, Relation};
+use crate::order::shortest::Step;
 
 /// An edge: known, or by its place in the problem.
 #[derive(Clone, Copy)]
@@ -107,7 +107,11 @@ impl Problem<'_> {
             let meaning = match label {
                 Label::Known(Why::Session) => Meaning::Session,
                 Label::Known(Why::Read) => {
-                    edges.push(self.known_edge(from, to, Edge::Dependency, Relation::Wr));
+                    edges.push(self.known_edge(from, to, Edge::Read, Relation::Wr));
+                    continue;
+                }
+                Label::Known(Why::Outside(kind)) => {
+                    edges.push(self.analysis.outside_edge(from, to, kind, false));
                     continue;
                 }
                 Label::Known(Why::Told(first, second)) => {
@@ -122,7 +126,7 @@ impl Problem<'_> {
             };
             match meaning {
                 Meaning::Session => match edges.last_mut() {
-                    Some(last) if last.taken == Relation::So => last.to = to,
+                    Some(last) if along_a_session(last) => last.to = to,
                     _ => edges.push(self.known_edge(from, to, Edge::Session, Relation::So)),
                 },
                 Meaning::Source(place, version) => {
@@ -130,14 +134,15 @@ impl Problem<'_> {
                     edges.push(self.read_edge(self.analysis.op_of(version), read_op, true));
                 }
                 Meaning::Told(first, second) => edges.push(self.analysis.told_edge(from, to, first, second, true)),
+                Meaning::Outside(kind) => edges.push(self.analysis.outside_edge(from, to, kind, true)),
                 Meaning::Inferred(place) => edges.extend(self.inferred(&self.lessons[place as usize], true)),
                 Meaning::Order(..) => unreachable!("weak levels order no chains"),
             }
         }
         // A way along a session may begin at the end of the list.
         if edges.len() > 2
-            && edges[0].taken == Relation::So
-            && edges[edges.len() - 1].taken == Relation::So
+            && along_a_session(&edges[0])
+            && along_a_session(&edges[edges.len() - 1])
             && let Some(last) = edges.pop()
         {
             edges[0].from = last.from;
@@ -166,22 +171,32 @@ impl Problem<'_> {
             let (from, to) = (inferred.before, inferred.after);
             return vec![CycleEdge { from, to, taken: Relation::Ww, reasons: vec![reason], assumed }];
         }
-        let reader = self.analysis.txn_of(inferred.read_op);
+        let reader = inferred.reader;
         let mut edges: Vec<CycleEdge> = sights
             .iter()
             .map(|&(from, to, op)| match op {
-                None => self.known_edge(from, to, Edge::Session, Relation::So),
-                Some(op) => {
+                By::Session => self.known_edge(from, to, Edge::Session, Relation::So),
+                By::Outside => self.analysis.outside_edge(from, to, Edge::ToldSession, assumed),
+                By::Read(op) => {
                     let key = self.analysis.history.ops.key[op as usize];
                     self.read_edge(self.analysis.installed_by(from, key), op, assumed)
                 }
             })
             .collect();
+        if inferred.read_op == NONE {
+            edges.push(self.analysis.outside_edge(reader, inferred.before, Edge::AntiDependency, assumed));
+            return edges;
+        }
         let reason = self.analysis.inferred_reason(Relation::Rw, inferred, inferred.read_op, NONE);
         let (from, to) = (reader, inferred.before);
         edges.push(CycleEdge { from, to, taken: Relation::Rw, reasons: vec![reason], assumed });
         edges
     }
+}
+
+/// Whether an edge follows a session; what comes next in it is then the same step.
+fn along_a_session(edge: &CycleEdge) -> bool {
+    edge.taken == Relation::So && edge.reasons.iter().all(|reason| reason.basis != Basis::Outside)
 }
 
 /// A path that rather takes known edges than chosen ones.

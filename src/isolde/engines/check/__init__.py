@@ -1,9 +1,10 @@
 """Does a recorded history satisfy a level, and if not, why?"""
 
 from isolde.engines.check.decide import check
+from isolde.engines.check.evidence import Evidence
 from isolde.engines.check.exhibit import exhibited
 from isolde.engines.check.frontier import frontier
 from isolde.engines.check.recheck import holds_up
-from isolde.engines.check.witness import cut_out
+from isolde.engines.check.witness import Witness, cut_out, witness
 
-__all__ = ["check", "cut_out", "exhibited", "frontier", "holds_up"]
+__all__ = ["Evidence", "Witness", "check", "cut_out", "exhibited", "frontier", "holds_up", "witness"]

@@ -63,4 +63,5 @@ def _anomaly(cases: list[Case], level: Level, violated: Violated) -> Anomaly:
         tuple(positions),
         tuple(also),
         tuple(cases),
+        rechecked=all(anomaly.rechecked for anomaly in found),
     )

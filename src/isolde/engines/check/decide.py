@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import assert_never
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, assert_never, get_args
 
 from isolde._core import BUDGET, Analysis, Columns, Decision, Explanation, NoOrder, Satisfied, Undecided, Violated
 from isolde.engines.check.by_cases import by_cases
+from isolde.engines.check.evidence import NOTHING, Evidence
 from isolde.engines.check.explain import Explainer
 from isolde.engines.check.frontier import frontier
+from isolde.engines.check.naming import txn_name
 from isolde.engines.check.reasons import why_undecided
-from isolde.errors import IsoldeError
+from isolde.engines.check.verify import verified
+from isolde.errors import InputError, MistakeError
 from isolde.findings import (
+    Anomaly,
     CommitOrder,
     EvidenceUsed,
     Finding,
@@ -25,10 +29,10 @@ from isolde.findings import (
     Spent,
     Verdict,
 )
+from isolde.findings.model import Kind
 from isolde.levels import LEVELS, Level, implies
 
-# Which question of the core decides a level. Repeatable read (PL-2.99) is serializability of the item operations, and
-# histories with predicates are not answered yet, so the two coincide.
+# Which question of the core decides a level.
 QUESTIONS: dict[Level, str] = {
     Level.READ_UNCOMMITTED: "overwrites",
     Level.PL_2: "information-flow",
@@ -36,7 +40,7 @@ QUESTIONS: dict[Level, str] = {
     Level.READ_ATOMIC: "read-atomic",
     Level.CAUSAL: "causal",
     Level.PREFIX: "prefix",
-    Level.REPEATABLE_READ: "serializable",
+    Level.REPEATABLE_READ: "repeatable-read",
     Level.SNAPSHOT_ISOLATION: "snapshot",
     Level.SERIALIZABLE: "serializable",
     Level.STRICT_SNAPSHOT_ISOLATION: "strict-snapshot",
@@ -55,8 +59,15 @@ def check(
     order: bool = False,
     budget: int = BUDGET,
     surveyed: bool = False,
+    evidence: Evidence = NOTHING,
+    serialization_order: bool = False,
 ) -> Report:
-    """Decides each level in turn; the evidence is read once for all of them.
+    """Decides each level in turn; the evidence is read once for all of them. Every violation is checked a second time, from its
+    own evidence.
+
+    ``evidence`` is what is known besides the history. ``serialization_order`` takes the serial order that it, or the history,
+    tells as a claim: serializable and what is stronger hold if it replays, and not if only another order does; weaker levels hold
+    if it replays, and are decided as always if not.
 
     ``surveyed`` also finds out where the line between the levels runs, asking no more than it takes. ``every`` asks for an
     anomaly of each strongly connected component, ``order`` for the order that explains a satisfied level; ``budget`` is the
@@ -68,31 +79,46 @@ def check(
     )
     subject = HistorySubject(columns.name, size)
     began = time.perf_counter()
-    analysis = Analysis(columns, session_order=session_order, judge_aborted=judge_aborted, budget=budget)
-    known = analysis.evidence()
-    used = EvidenceUsed(known.so, known.wr, known.ww, known.rw, known.open_pairs, known.told_ww, known.told_rw)
+    asking = _Asking(
+        columns,
+        Analysis(
+            columns, session_order=session_order, judge_aborted=judge_aborted, budget=budget, outside=evidence.core()
+        ),
+        evidence,
+        every=every,
+        judge_aborted=judge_aborted,
+        keep_order=order,
+        predicates="predicate-rw" in evidence.kinds,
+    )
+    if serialization_order:
+        asking.expect_places()
+    used = asking.used()
     evidence_seconds = time.perf_counter() - began
-    asked: dict[str, Decision] = {}
-
-    def violated(level: Level) -> bool:
-        return isinstance(_decide(analysis, QUESTIONS[level], asked, every=every), Violated)
 
     def decided(level: Level) -> Finding:
         began = time.perf_counter()
-        answer = _answer(analysis, level, asked, every=every)
+        answer = asking.claimed(level) if serialization_order else None
+        answer = answer or asking.answer(level)
         decision = answer.decision
-        found = _finding(analysis, columns, answer, violated, keep_order=order)
-        finding = replace(found, question=HistoryLevel(level))
-        if isinstance(decision, Undecided) and decision.code == "ambiguous-read" and budget > counts.operations:
+        finding = replace(asking.finding(answer), question=HistoryLevel(level))
+        # Orders of versions that were told name transactions that a way to tell elements apart may leave out.
+        by_elements = isinstance(decision, Undecided) and decision.code == "ambiguous-read" and not evidence.versions
+        if by_elements and budget > counts.operations:
 
             def ask(assumed: Columns, share: int) -> Finding:
-                options = {"session_order": session_order, "judge_aborted": judge_aborted, "order": order}
-                return check(assumed, [level], budget=share, **options).findings[0]
+                options: dict[str, Any] = {
+                    "session_order": session_order,
+                    "judge_aborted": judge_aborted,
+                    "order": order,
+                }
+                return check(assumed, [level], budget=share, evidence=evidence, **options).findings[0]
 
             def broken(weaker: Level) -> bool:
                 return decided(weaker).verdict is Verdict.VIOLATED
 
             finding = by_cases(columns, finding, ask, broken, budget=budget, judge_aborted=judge_aborted)
+            shown = tuple(asking.verified(level, one) if isinstance(one, Anomaly) else one for one in finding.evidence)
+            finding = replace(finding, evidence=shown)
         return replace(finding, spent=Spent(time.perf_counter() - began))
 
     # Reading the evidence belongs to the first level.
@@ -130,6 +156,7 @@ _BY_EASE_OF_FAILING = (
     "causal",
     "prefix",
     "snapshot",
+    "repeatable-read",
     "serializable",
 )
 _PLAIN = {"strict-snapshot": "snapshot", "strict-serializable": "serializable"}
@@ -145,37 +172,135 @@ class _Answer:
     level: Level
 
 
-def _answer(analysis: Analysis, level: Level, asked: dict[str, Decision], *, every: bool) -> _Answer:
-    """The answer to a level, if need be by one that implies it and holds, or one that it implies and that does not."""
-    question = QUESTIONS[level]
-    decision = _decide(analysis, question, asked, every=every)
-    if not isinstance(decision, Undecided) or decision.code not in _TOO_MUCH:
+@dataclass(slots=True)
+class _Asking:
+    """The questions about one history, each asked once, and what their answers mean."""
+
+    columns: Columns
+    analysis: Analysis
+    evidence: Evidence
+    _: KW_ONLY
+    every: bool
+    judge_aborted: bool
+    keep_order: bool
+    predicates: bool = False
+    asked: dict[str, Decision] = field(default_factory=dict)
+
+    def question(self, level: Level) -> str:
+        """Which question decides a level. Without predicates, repeatable read (PL-2.99) and serializable coincide."""
+        if level is Level.REPEATABLE_READ and not self.predicates:
+            return QUESTIONS[Level.SERIALIZABLE]
+        return QUESTIONS[level]
+
+    def expect_places(self) -> None:
+        """A claimed serial order has a place for every committed transaction."""
+        missing = self.analysis.without_place()
+        if missing is not None:
+            (line,), (name,) = self.columns.lines([missing]), self.columns.ids([missing])
+            place = f"{self.columns.name}:{line}" if line else self.columns.name
+            raise InputError(
+                f'{place}: {txn_name(name)} has no "serial"; a serialization order has a place for every committed transaction'
+            )
+
+    def claimed(self, level: Level) -> _Answer | None:
+        """What the replay of the serial order that was told says about a level, if it says something."""
+        if level is Level.LINEARIZABLE:
+            return None
+        real_time = level in (Level.STRICT_SERIALIZABLE, Level.STRICT_SNAPSHOT_ISOLATION)
+        if real_time and not self.analysis.timed:
+            return None
+        decides = level in (Level.REPEATABLE_READ, Level.SERIALIZABLE, Level.STRICT_SERIALIZABLE)
+        question = self.question(level) if decides else QUESTIONS[Level.SERIALIZABLE]
+        question = QUESTIONS[Level.STRICT_SERIALIZABLE] if real_time else question
+        answer = self.analysis.claim(question)
+        return _Answer(answer, level) if decides or isinstance(answer, Satisfied) else None
+
+    def answer(self, level: Level) -> _Answer:
+        """The answer to a level, if need be by one that implies it and holds, or one that it implies and that does not."""
+        question = self.question(level)
+        decision = self.decide(question)
+        if not isinstance(decision, Undecided) or decision.code not in _TOO_MUCH:
+            return _Answer(decision, level)
+        for other in _BY_EASE_OF_FAILING:
+            asked_alone = other != "repeatable-read" or self.predicates
+            if other != question and asked_alone and implies(level, _LEVEL_OF[other]):
+                found = self.decide(other)
+                if isinstance(found, Violated):
+                    return _Answer(found, _LEVEL_OF[other])
+        for other in _BY_EASE_OF_HOLDING:
+            # Where times are missing, nothing is known to keep real time.
+            if (
+                other != question
+                and implies(_LEVEL_OF[other], level)
+                and (self.analysis.timed or "strict" not in other)
+            ):
+                found = self.decide(other)
+                if isinstance(found, Satisfied):
+                    return _Answer(found, _LEVEL_OF[other])
         return _Answer(decision, level)
-    for other in _BY_EASE_OF_FAILING:
-        if other != question and implies(level, _LEVEL_OF[other]):
-            found = _decide(analysis, other, asked, every=every)
-            if isinstance(found, Violated):
-                return _Answer(found, _LEVEL_OF[other])
-    for other in _BY_EASE_OF_HOLDING:
-        # Where times are missing, nothing is known to keep real time.
-        if other != question and implies(_LEVEL_OF[other], level) and (analysis.timed or "strict" not in other):
-            found = _decide(analysis, other, asked, every=every)
-            if isinstance(found, Satisfied):
-                return _Answer(found, _LEVEL_OF[other])
-    return _Answer(decision, level)
 
+    def decide(self, question: str) -> Decision:
+        """The answer to a question, which is asked once only."""
+        if question in self.asked:
+            return self.asked[question]
+        decision = self.analysis.decide(question, every=self.every)
+        if isinstance(decision, Violated) and any(isinstance(found, NoOrder) for found in decision.violations):
+            # Where the level is violated without the clock already, that is shown: real time would only hide it.
+            plain = self.decide(_PLAIN[question]) if question in _PLAIN else decision
+            decision = plain if isinstance(plain, Violated) else decision
+        self.asked[question] = decision
+        return decision
 
-def _decide(analysis: Analysis, question: str, asked: dict[str, Decision], *, every: bool) -> Decision:
-    """The answer to a question, which is asked once only."""
-    if question in asked:
-        return asked[question]
-    decision = analysis.decide(question, every=every)
-    if isinstance(decision, Violated) and any(isinstance(found, NoOrder) for found in decision.violations):
-        # Where the level is violated without the clock already, that is shown: real time would only hide it.
-        plain = _decide(analysis, _PLAIN[question], asked, every=every) if question in _PLAIN else decision
-        decision = plain if isinstance(plain, Violated) else decision
-    asked[question] = decision
-    return decision
+    def violated(self, level: Level) -> bool:
+        """Whether a level is violated."""
+        return isinstance(self.decide(self.question(level)), Violated)
+
+    def used(self) -> EvidenceUsed:
+        """How much was known."""
+        known = self.analysis.evidence()
+        counted = self.analysis.outside_counts() if self.evidence.kinds else {}
+        outside = tuple((kind, counted[kind]) for kind in get_args(Kind) if kind in counted)
+        numbers = known.so, known.wr, known.ww, known.rw, known.open_pairs, known.told_ww, known.told_rw
+        return EvidenceUsed(*numbers, outside)
+
+    def finding(self, answer: _Answer) -> Finding:
+        """What an answer says about the level that it was found for."""
+        level, method = answer.level, answer.decision.method
+        asked = HistoryLevel(level)
+        match answer.decision:
+            case Satisfied(_, found):
+                in_doubt = self.keep_order or method == "search" or self.columns.counts().unknown > 0
+                question = self.question(level)
+                # A claim was believed because it replayed.
+                replayed = question in _REPLAYED or (question in _ACCOUNTED_FOR and in_doubt)
+                if found is not None and replayed and method != "serialization-order":
+                    self.check_again(level, found)
+                order = _named(self.columns, found) if self.keep_order and found is not None else None
+                return Finding(asked, Verdict.SATISFIED, method, evidence=() if order is None else (order,))
+            case Violated(_, violations):
+                anomalies = (
+                    Explainer(self.columns, level, violation, self.violated, self.evidence).anomaly()
+                    for violation in violations
+                )
+                shown = tuple(self.verified(level, anomaly) for anomaly in anomalies)
+                return Finding(asked, Verdict.VIOLATED, method, evidence=shown)
+            case Undecided() as decision:
+                reason = why_undecided(self.columns, level, decision)
+                return Finding(asked, Verdict.UNDECIDED, method, evidence=(NotProved(reason),))
+            case _:
+                assert_never(answer.decision)
+
+    def verified(self, level: Level, anomaly: Anomaly) -> Anomaly:
+        """An anomaly that was looked at a second time."""
+        return verified(self.analysis, self.columns, level, anomaly, self.evidence, judge_aborted=self.judge_aborted)
+
+    def check_again(self, level: Level, found: Explanation) -> None:
+        """An order is only believed after the transactions were run in it, those of unknown outcome included."""
+        if not self.analysis.replays(self.question(level), found):
+            raise MistakeError(
+                f"{self.columns.name}: the order that was found for {level.value} does not explain the history; please report"
+                " this with the file"
+            )
 
 
 def _carried(findings: Sequence[Finding]) -> list[Finding]:
@@ -195,48 +320,12 @@ def _carried(findings: Sequence[Finding]) -> list[Finding]:
 
 
 # Questions whose satisfied answers are explained by running the transactions in an order.
-_REPLAYED = frozenset({"prefix", "snapshot", "serializable", "strict-snapshot", "strict-serializable"})
+_REPLAYED = frozenset(
+    {"prefix", "repeatable-read", "snapshot", "serializable", "strict-snapshot", "strict-serializable"}
+)
 # Of the orders of these it is seen that they account for everything that was read, where that is not plain: with outcomes that
 # are unknown, after a search, and if somebody looks at them.
 _ACCOUNTED_FOR = frozenset({"information-flow", "read-committed", "read-atomic", "causal"})
-
-
-def _finding(
-    analysis: Analysis,
-    columns: Columns,
-    answer: _Answer,
-    violated: Callable[[Level], bool],
-    *,
-    keep_order: bool,
-) -> Finding:
-    """What an answer says about the level that it was found for."""
-    level, method = answer.level, answer.decision.method
-    asked = HistoryLevel(level)
-    match answer.decision:
-        case Satisfied(_, found):
-            in_doubt = keep_order or method == "search" or columns.counts().unknown > 0
-            question = QUESTIONS[level]
-            if found is not None and (question in _REPLAYED or (question in _ACCOUNTED_FOR and in_doubt)):
-                _check_again(analysis, columns, level, found)
-            order = _named(columns, found) if keep_order and found is not None else None
-            return Finding(asked, Verdict.SATISFIED, method, evidence=() if order is None else (order,))
-        case Violated(_, violations):
-            anomalies = tuple(Explainer(columns, level, violation, violated).anomaly() for violation in violations)
-            return Finding(asked, Verdict.VIOLATED, method, evidence=anomalies)
-        case Undecided() as decision:
-            reason = why_undecided(columns, level, decision)
-            return Finding(asked, Verdict.UNDECIDED, method, evidence=(NotProved(reason),))
-        case _:
-            assert_never(answer.decision)
-
-
-def _check_again(analysis: Analysis, columns: Columns, level: Level, found: Explanation) -> None:
-    """An order is only believed after the transactions were run in it, those of unknown outcome included."""
-    if not analysis.replays(QUESTIONS[level], found):
-        raise IsoldeError(
-            f"{columns.name}: the order that was found for {level.value} does not explain the history; please report this with"
-            " the file"
-        )
 
 
 def _named(columns: Columns, found: Explanation) -> CommitOrder:

@@ -10,6 +10,7 @@ from typing import assert_never
 
 from isolde._core import (
     Assumption,
+    Basis,
     BeforeInitial,
     Blocks,
     Columns,
@@ -18,19 +19,23 @@ from isolde._core import (
     NoOrder,
     OrderConflict,
     Reason,
+    Reversed,
     SearchConflict,
     ToldTwice,
     UnexplainedRead,
     Violation,
+    WrongAnswer,
 )
 from isolde._core import Case as CoreCase
-from isolde.engines.check.mentioned import Mentioned, mentioned, op_key, plain, reading
+from isolde.engines.check.evidence import NOTHING, Evidence
+from isolde.engines.check.mentioned import Mentioned, mentioned, op_key, plain, reading, written_text
 from isolde.engines.check.naming import Violated, adya_class, common_name, named, txn_name
+from isolde.engines.check.rules import ANTI
 from isolde.engines.check.story import story
 from isolde.engines.check.unordered_text import unordered_sentence
 from isolde.errors import IsoldeError
 from isolde.findings import Anomaly, Case, Circle, Link, Supposition, circles_of
-from isolde.findings.model import Kind
+from isolde.findings.model import Kind, LinkBasis
 from isolde.history import (
     Append,
     CompareAndSet,
@@ -50,6 +55,8 @@ _WHOLE = {
     "g1c": "Each of these transactions depends on the one before it, in a circle: none can have come first.",
     "g-single": "{first} worked on a state that was already replaced by something it depends on.",
     "g-nonadjacent": "These transactions worked on states that were already replaced, and lead to each other in a circle.",
+    "g2": "Each of these transactions must come before the next, and the last before the first; predicates are part of it.",
+    "phantom": "Each of these transactions changed what a predicate of the one before it had matched, in a circle.",
     "g2-item": "Each of these transactions must come before the next, and the last before the first.",
     "causality-violation": "{reader} saw the effect of {seen} but missed what that depends on.",
     "long-fork": "The readers saw the writes in opposite orders: no single order of commits explains both.",
@@ -63,11 +70,19 @@ _WHOLE = {
 class Explainer(Mentioned):
     """One violation and the transactions it is about."""
 
-    def __init__(self, columns: Columns, level: Level, violation: Violation, violated: Violated) -> None:
+    def __init__(
+        self,
+        columns: Columns,
+        level: Level,
+        violation: Violation,
+        violated: Violated,
+        evidence: Evidence = NOTHING,
+    ) -> None:
         super().__init__(columns, mentioned(violation))
         self.level = level
         self.violation = violation
         self.violated = violated
+        self.evidence = evidence
 
     def anomaly(self) -> Anomaly:
         """The violation, explained."""
@@ -84,6 +99,10 @@ class Explainer(Mentioned):
                 return self.blocks(self.violation)
             case SearchConflict():
                 return self.unordered(self.violation)
+            case WrongAnswer():
+                return self.wrong_answer(self.violation)
+            case Reversed():
+                return self.reversed(self.violation)
             case BeforeInitial(_, writer, write):
                 text = (
                     f"The versions lines put {self.written(write)} of {self.name(writer)} before the initial value of the key,"
@@ -145,6 +164,34 @@ class Explainer(Mentioned):
         positions = (found.read.txn,) if found.other in (None, found.read.txn) else (found.other, found.read.txn)
         return self.build(found.anomaly, positions, (), text)
 
+    def wrong_answer(self, found: WrongAnswer) -> Anomaly:
+        reader, op = self.name(found.op.txn), self.op(found.op)
+        key = render_value(op_key(op))
+        if found.writer is None:
+            before = f"nobody had changed {key} before it"
+        else:
+            last = [w for w in self.transaction(found.writer).ops if getattr(w, "key", None) == op_key(op)]
+            wrote = [" = ".join(written_text(w)) for w in last if written(w) is not None or isinstance(w, Append)]
+            before = f"{self.name(found.writer)} came before it and was the last to leave {wrote[-1] if wrote else key}"
+        text = (
+            f"In the serial order that the database told, {before}, but {reader} saw {self.content(found.op)}. Another order may"
+            " explain the history; this one does not."
+        )
+        positions = (found.op.txn,) if found.writer in (None, found.op.txn) else (found.writer, found.op.txn)
+        return self.build("serialization-order-violation", positions, (), text)
+
+    def reversed(self, found: Reversed) -> Anomaly:
+        basis: Basis = "seen" if found.outside is None else "outside"
+        if found.relation == "ww" and found.outside is None:
+            basis = "installed"
+        reason = Reason(found.relation, None, None, None, None, basis, found.outside)
+        link = self.link(found.first, found.second, reason)
+        text = (
+            f"The serial order that the database told has {self.name(found.second)} before {self.name(found.first)}, which"
+            f" cannot be: {link.sentence}"
+        )
+        return self.build("serialization-order-violation", (found.first, found.second), (link,), text)
+
     def named_cycle(self, found: Cycle | LostUpdate) -> tuple[str, tuple[Link, ...], list[Reason]]:
         """What a cycle is called, its edges with their sentences, and the reason that was chosen for each."""
         name, reasons = named(found, self.level, self.violated)
@@ -185,9 +232,9 @@ class Explainer(Mentioned):
         if found.proof is None:
             text = (
                 f"No order of the writes explains the history. That follows from {found.choices:,} choices of which write came"
-                " first, too many to go through them one by one here."
+                " first, too many to go through them one by one here, so this was not checked a second time."
             )
-            return self.build(WIDEST[self.level], found.transactions, (), text)
+            return replace(self.build(WIDEST[self.level], found.transactions, (), text), rechecked=False)
         if isinstance(found.proof, Cycle):
             return self.cycle(found.proof)
         cases = self.cases(found.proof)
@@ -260,6 +307,13 @@ class Explainer(Mentioned):
         key = None if reason.key is None else json.loads(reason.key)
         start, end = self.name(source), self.name(target)
         match reason.relation:
+            case kind if reason.basis == "outside":
+                given = "" if reason.outside is None else self.reason_given(reason.outside)
+                text = given or f"{start} comes before {end} ({kind}), as was told besides the history."
+            case "ww" if reason.basis == "installed" and reason.from_op is None:
+                text = f"The told order of versions puts {start} before {end}."
+            case "predicate-wr" | "predicate-rw":
+                raise IsoldeError("the core gave an edge of predicates that nobody told")
             case "so":
                 text = f"{start} came before {end} in session {self.transaction(source).session}."
             case "rt":
@@ -293,7 +347,13 @@ class Explainer(Mentioned):
         through = self.transaction(reason.seen_op.txn).id if reason.relation == "ww" and reason.seen_op else None
         text += self.why_in_this_order(reason, end)
         ids = self.transaction(source).id, self.transaction(target).id
-        return Link(*ids, reason.relation, key, text, through, basis=reason.basis)
+        # Whoever told the order of versions, a link says that it was told.
+        basis: LinkBasis = "told" if reason.basis == "installed" else reason.basis
+        return Link(*ids, reason.relation, key, text, through, basis=basis)
+
+    def reason_given(self, place: int) -> str:
+        """The sentence that came with an edge; edges that stand for told orders of lists have none."""
+        return self.evidence.reasons[place] if place < len(self.evidence.reasons) else ""
 
     def appends_several(self, source: int, target: int, key: object) -> bool:
         """Whether one of the two appended to the key more than once."""
@@ -307,6 +367,8 @@ class Explainer(Mentioned):
         match reason.basis:
             case "told":
                 return " (A versions line tells that order.)"
+            case "installed" if reason.from_op is not None:
+                return " (The told order of versions says so.)"
             case "inferred":
                 key = render_value(json.loads(reason.key)) if reason.key is not None else "the key"
                 return f" (Inferred: {later} did not read {key}, so it came after all that was made from the initial value.)"
@@ -316,7 +378,9 @@ class Explainer(Mentioned):
     def whole(self, name: str, found: Cycle | LostUpdate, reasons: Sequence[Reason]) -> str:
         edges = found.edges
         first, second = self.name(edges[0].source), self.name(edges[0].target)
-        anti = next((i for i, r in enumerate(reasons) if r.relation == "rw"), None)
+        anti = next((i for i, r in enumerate(reasons) if r.relation in ANTI), None)
+        if any(reason.basis == "outside" for reason in reasons):
+            return self.told_whole(name, found)
         if name in ("lost-update", "write-skew") and anti is not None:
             return self.two_writers(name, found, reasons, anti)
         if anti is not None and len(edges) == 2:
@@ -343,6 +407,14 @@ class Explainer(Mentioned):
         return _WHOLE.get(name, _WHOLE["g2-item"]).format(
             first=first, reader=reader, seen=seen, last=self.name(last.source), next=self.name(last.target)
         )
+
+    def told_whole(self, name: str, found: Cycle | LostUpdate) -> str:
+        """The sentence for a cycle with edges that were told: these say what happened in their own words."""
+        around = [self.name(edge.source) for edge in found.edges]
+        circle = " → ".join([*around, around[0]])
+        whole = _WHOLE.get(name, "")
+        about = _WHOLE["g2-item"] if "{" in whole or not whole else whole
+        return f"{about} The circle is {circle}."
 
     def two_writers(self, name: str, found: Cycle | LostUpdate, reasons: Sequence[Reason], anti: int) -> str:
         a, b = self.name(found.edges[anti].source), self.name(found.edges[anti].target)

@@ -15,10 +15,12 @@ from isolde._core import (
     OpPlace,
     OrderConflict,
     Proof,
+    Reversed,
     SearchConflict,
     ToldTwice,
     UnexplainedRead,
     Violation,
+    WrongAnswer,
 )
 from isolde.engines.check.naming import txn_name
 from isolde.errors import IsoldeError
@@ -78,7 +80,7 @@ class Mentioned:
         return "a value" if place is None else " = ".join(reading(self.op(place)))
 
     def written(self, place: OpPlace | None) -> str:
-        return "a value" if place is None else " = ".join(_written(self.op(place)))
+        return "a value" if place is None else " = ".join(written_text(self.op(place)))
 
 
 def mentioned(violation: Violation) -> Iterable[int]:
@@ -100,6 +102,11 @@ def mentioned(violation: Violation) -> Iterable[int]:
             yield writer
         case ToldTwice(_, writer, _):
             yield from () if writer is None else (writer,)
+        case WrongAnswer(op, writer):
+            yield op.txn
+            yield from () if writer is None else (writer,)
+        case Reversed(first, second, _, _):
+            yield from (first, second)
         case OrderConflict(_, earlier, later, between):
             yield from (earlier, later, *between)
         case SearchConflict(_, order, stuck, maybe):
@@ -133,7 +140,8 @@ def reading(op: Operation) -> tuple[str, str]:
     return _assignment(observed(op) or written(op) or _appended(op))
 
 
-def _written(op: Operation) -> tuple[str, str]:
+def written_text(op: Operation) -> tuple[str, str]:
+    """The key and what was written to it, as text."""
     return _assignment(written(op) or _appended(op) or observed(op))
 
 

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 from isolde._core import Cycle, Edge, LostUpdate, Reason
-from isolde.engines.check.rules import forbids
+from isolde.engines.check.rules import ANTI, forbids
 from isolde.history import TxnId
 from isolde.levels import WIDEST, Level, anomaly, implies, rules_out
 
 Violated = Callable[[Level], bool]
 """Whether a level is known to be violated by the history at hand."""
 
-_PREFERENCE = {"wr": 0, "so": 1, "ww": 2, "rw": 3, "rt": 4}
+_PREFERENCE = {"wr": 0, "so": 1, "ww": 2, "predicate-wr": 3, "rw": 4, "predicate-rw": 5, "rt": 6}
 _TRIED_MAX = 4_096
 """So many ways to give the two edges of a cycle a reason are tried."""
 
@@ -43,6 +43,8 @@ _RANK = {
             "g-nonadjacent",
             "write-skew",
             "g2-item",
+            "g2",
+            "phantom",
             "real-time-violation",
             "g2-item-realtime",
         )
@@ -74,7 +76,7 @@ def named(found: Cycle | LostUpdate, level: Level, violated: Violated) -> tuple[
 
 
 def _lawful(name: str, level: Level, violated: Violated) -> bool:
-    if not anomaly(name).ruled_out_from:
+    if not anomaly(name).ruled_out_from or name in _OF_PREDICATES:
         return True
     # What was read of lists binds those who read, but nobody at read uncommitted: a circle of overwrites may be none there.
     return rules_out(level, name) and (
@@ -119,11 +121,15 @@ def _shared_key(edges: Sequence[Sequence[Reason]]) -> str | None:
 def names_of(reasons: Sequence[Reason]) -> list[str]:
     """What a cycle may be called by the kinds of its edges, the most telling name first."""
     kinds = [reason.relation for reason in reasons]
-    anti = kinds.count("rw")
-    others = {kind for kind in kinds if kind != "rw"}
-    adjacent = anti > 1 and any(a == b == "rw" for a, b in zip(kinds, kinds[1:] + kinds[:1], strict=True))
+    anti = sum(kind in ANTI for kind in kinds)
+    others = {kind for kind in kinds if kind not in ANTI}
+    adjacent = anti > 1 and any({a, b} <= ANTI for a, b in zip(kinds, kinds[1:] + kinds[:1], strict=True))
     if "rt" in others:
         return ["g2-item-realtime" if adjacent else "real-time-violation"]
+    if anti > 1 and "predicate-rw" in kinds:
+        return ["g2" if "rw" in kinds else "phantom"]
+    if anti == 1 and {"predicate-rw", "predicate-wr"} & set(kinds):
+        return ["g-single"]
     if len(kinds) == 2 and anti and others <= {"ww"} and reasons[0].key == reasons[1].key:
         return ["lost-update"]
     if adjacent:
@@ -159,14 +165,19 @@ def _missed(reasons: Sequence[Reason]) -> list[str]:
     return same_key + (["non-monotonic-read"] if seen_first else []) + ([] if same_key else ["fractured-read"])
 
 
+# A cycle is called so by its edges alone, at whatever level it is forbidden.
+_OF_PREDICATES = frozenset({"g2", "phantom"})
+
 # Adya's classes from narrow to wide: each cycle of one is a cycle of those after it, as far as single items go.
-_WIDENING = ("g-single", "g-nonadjacent", "g2-item")
+_WIDENING = ("g-single", "g-nonadjacent", "g2-item", "g2")
 _CLASS = {
     "long-fork": "g-nonadjacent",
     "g-nonadjacent": "g-nonadjacent",
     "write-skew": "g2-item",
     "g2-item": "g2-item",
     "g2-item-realtime": "g2-item",
+    "g2": "g2",
+    "phantom": "g2",
 }
 
 
@@ -176,11 +187,13 @@ def adya_class(kinds: Sequence[str], *, inferred: bool = False) -> str:
     An overwrite whose order is ``inferred``, or that only a reader shows, has another side: were it the other way round, there
     would be a g-single.
     """
-    anti = kinds.count("rw")
+    anti = sum(kind in ANTI for kind in kinds)
     if anti == 0 and not inferred:
         return "g0" if set(kinds) == {"ww"} else "g1c"
     if anti <= 1:
         return "g-single"
+    if "predicate-rw" in kinds:
+        return "g2"
     adjacent = any(a == b == "rw" for a, b in zip(kinds, [*kinds[1:], *kinds[:1]], strict=True))
     return "g2-item" if adjacent else "g-nonadjacent"
 

@@ -38,6 +38,11 @@ def why_undecided(columns: Columns, level: Level, decision: Undecided) -> str:
                 f"duplicate-write: {what} of {where} has more than one possible writer"
                 f" ({_count(first, 'such read')}); values that are unique for each key would decide it"
             )
+        case "told":
+            return (
+                f"an order of each key was found, but not one that follows what was told besides the history about {where};"
+                " whether there is another was not tried"
+            )
         case "budget":
             return (
                 f"the order of {_count(first, 'operation')} on the key of {what} was not settled within {second:,} steps;"

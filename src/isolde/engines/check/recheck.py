@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+from isolde.engines.check.evidence import NOTHING, Evidence, Told
 from isolde.engines.check.recheck_cases import Cases
 from isolde.engines.check.recheck_edges import edge_shown, forbidden, lost_either_way
 from isolde.engines.check.recheck_lists import as_registers, has_lists, unexplained_list
+from isolde.engines.check.recheck_serial import does_not_replay
 from isolde.engines.check.recheck_weak import WEAK, Sight
 from isolde.engines.check.shared_elements import alternatives, with_own_names, without_shared
 from isolde.engines.check.sources import (
@@ -24,39 +26,56 @@ from isolde.history import History, Status, Transaction, token
 from isolde.levels import LEVELS, Level, implies
 
 
-def holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted: bool = False) -> bool:
+def holds_up(
+    history: History,
+    level: Level,
+    anomaly: Anomaly,
+    *,
+    judge_aborted: bool = False,
+    evidence: Evidence = NOTHING,
+) -> bool:
     """Whether ``anomaly`` follows from the operations of ``history`` and is forbidden by ``level``, or by one that it implies.
 
     Where too much was open, the answer may be one that was found for such a weaker level.
 
     For cycles: every edge is shown by operations, the edges close, and the level forbids such a cycle. For single reads: the
-    value has no writer that the reader may see. For a key that cannot be ordered: all orders are tried.
+    value has no writer that the reader may see. For a key that cannot be ordered: all orders are tried. ``evidence`` is what
+    was told besides the history.
     """
+    told = Told.of(history, evidence)
+    if anomaly.name == "serialization-order-violation":
+        return does_not_replay(history, told, anomaly)
+    return _implied_holds_up(history, level, anomaly, told, judge_aborted=judge_aborted)
+
+
+def _implied_holds_up(history: History, level: Level, anomaly: Anomaly, told: Told, *, judge_aborted: bool) -> bool:
+    """The same for what ``level`` or one that it implies forbids."""
     implied = (row.level for row in LEVELS if row.level is not level and implies(level, row.level))
     return any(
-        _holds_up(history, weaker, anomaly, judge_aborted=judge_aborted) for weaker in itertools.chain([level], implied)
+        _holds_up(history, weaker, anomaly, told, judge_aborted=judge_aborted)
+        for weaker in itertools.chain([level], implied)
     )
 
 
-def _holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted: bool) -> bool:
+def _holds_up(history: History, level: Level, anomaly: Anomaly, told: Told, *, judge_aborted: bool) -> bool:
     """The same for what ``level`` itself forbids."""
     if anomaly.name == "no-linearization":
         return level is Level.LINEARIZABLE and cannot_be_ordered(
             history, anomaly.transactions, judge_aborted=judge_aborted
         )
     if anomaly.cases and isinstance(anomaly.cases[0].outcome, Anomaly):
-        return _each_holds_up(history, level, anomaly, judge_aborted=judge_aborted)
+        return _each_holds_up(history, level, anomaly, told, judge_aborted=judge_aborted)
     if has_lists(history):
         if not anomaly.cycle and not anomaly.cases:
             return unexplained_list(history, anomaly)
         reads_bind = level is not Level.READ_UNCOMMITTED
         history = with_own_names(history, judge_aborted=judge_aborted) if reads_bind else without_shared(history)
         history = as_registers(history, reads_bind=reads_bind, judge_aborted=judge_aborted)
-    counted = counted_ones(history, judge_aborted=judge_aborted)
+    counted = counted_ones(history, judge_aborted=judge_aborted, told=told)
     if level is Level.READ_UNCOMMITTED:
         # What was read binds nobody.
-        counted = [t for t in counted if t.status is Status.COMMITTED]
-    sources = Sources(history, level, counted, judge_aborted=judge_aborted)
+        counted = [t for t in counted if t.status is Status.COMMITTED or t.id in told.took_effect()]
+    sources = Sources(history, level, counted, judge_aborted=judge_aborted, told=told)
     if anomaly.cases:
         return Cases(sources, counted).hold(anomaly.cases, ())
     if anomaly.name == "thin-air-read" and sources.sourceless(anomaly.transactions[-1]):
@@ -71,7 +90,7 @@ def _holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted
     def shown(link: Link) -> bool:
         if level in WEAK or link.through is not None:
             return Sight(sources).shown(link)
-        return edge_shown(history, counted, sources.by_id, link)
+        return edge_shown(history, counted, sources.by_id, link, told)
 
     # Either order of the writes of a lost update closes a cycle: what both read, the other replaced.
     other_order = lost_either_way(anomaly.cycle)
@@ -79,13 +98,13 @@ def _holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted
     return all(map(shown, evidence)) and forbidden(level, anomaly.cycle)
 
 
-def _each_holds_up(history: History, level: Level, anomaly: Anomaly, *, judge_aborted: bool) -> bool:
+def _each_holds_up(history: History, level: Level, anomaly: Anomaly, told: Told, *, judge_aborted: bool) -> bool:
     """Whether the cases name all that may be assumed of a shared element, and what each comes to holds up."""
     outcomes = {(c.supposition.second, c.supposition.index, c.supposition.sentence): c.outcome for c in anomaly.cases}
     shared = list(alternatives(history, level, judge_aborted=judge_aborted))
     return bool(shared) and all(
         isinstance(outcome := outcomes.get((s.second, s.index, s.sentence)), Anomaly)
-        and holds_up(assumed, level, outcome, judge_aborted=judge_aborted)
+        and _implied_holds_up(assumed, level, outcome, told, judge_aborted=judge_aborted)
         for s, assumed in shared
     )
 

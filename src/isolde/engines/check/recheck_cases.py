@@ -97,8 +97,8 @@ class Cases:
         if self.level in WEAK:
             return Sight(self.sources, assumed).shown(link)
         history = self.sources.history
-        if not link.assumed:
-            return edge_shown(history, self.counted, self.by_id, link)
+        if not link.assumed or link.basis == "outside":
+            return edge_shown(history, self.counted, self.by_id, link, self.sources.told)
         before = [s for s in assumed if s.kind == "before" and s.key == link.key]
         sources = [s for s in assumed if s.kind == "source" and s.key == link.key]
         match link.kind:
@@ -129,7 +129,7 @@ class Cases:
             return True
         if key is None or key not in final_writes(self.by_id[target]):
             return False
-        if version is None or version in self.made_from(key, target):
+        if version is None or version in self.made_from(key, target) or self.sources.told.before(key, version, target):
             return True
         # What was made from the initial version comes before all that was not; prefix alone lets others come between.
         return self.level is not Level.PREFIX and self.run(key, None, version) and not self.run(key, version, target)

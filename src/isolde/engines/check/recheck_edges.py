@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from isolde.engines.check.evidence import SILENT, Told
 from isolde.engines.check.rules import forbids
-from isolde.engines.check.sources import final_writes, in_session, outside_reads, writers
+from isolde.engines.check.sources import final_writes, in_session, index_of, outside_reads, writers
 from isolde.findings import Link
 from isolde.history import History, Key, Transaction, TxnId, Value, token
 from isolde.levels import Level
@@ -30,9 +31,20 @@ def lost_either_way(cycle: Sequence[Link]) -> Link | None:
             return None
 
 
-def edge_shown(history: History, counted: _Counted, by_id: Mapping[TxnId, Transaction], link: Link) -> bool:
+def told_besides(told: Told, link: Link) -> bool:
+    """Whether evidence from outside has this edge; what was told of the order of lists is a ``ww`` edge there."""
+    if (link.source, link.target, link.kind) in told.edges:
+        return True
+    return link.kind == "ww" and any(told.before(key, link.source, link.target) for key in told.orders)
+
+
+def edge_shown(
+    history: History, counted: _Counted, by_id: Mapping[TxnId, Transaction], link: Link, told: Told = SILENT
+) -> bool:
     source, target = by_id[link.source], by_id[link.target]
     match link.kind:
+        case _ if link.basis == "outside":
+            return told_besides(told, link)
         case "so":
             return in_session(history, source, target)
         case "rt":
@@ -41,15 +53,22 @@ def edge_shown(history: History, counted: _Counted, by_id: Mapping[TxnId, Transa
             wrote = final_writes(source)
             return any(k == link.key and k in wrote and token(wrote[k]) == token(v) for k, v in outside_reads(target))
         case "ww":
-            return _overwrote(history, counted, source, target, link.key)
+            installed = told.before(link.key, source.id, target.id)
+            return installed or _overwrote(history, counted, source, target, link.key)
         case "rw":
             return any(
                 _follows(history, counted, key, value, target)
+                or any(told.before(key, w, target.id) for w in _origins(history, source, key, value))
                 for key, value in outside_reads(source)
                 if key == link.key
             )
         case _:
             return False
+
+
+def _origins(history: History, reader: Transaction, key: Key, value: Value) -> list[TxnId | None]:
+    initial: list[TxnId | None] = [None] if token(value) == token(history.initial.get(key)) else []
+    return [*initial, *(t.id for t in writers(history, reader, key, value))]
 
 
 def _overwrote(history: History, counted: _Counted, source: Transaction, target: Transaction, key: Key | None) -> bool:
@@ -83,10 +102,11 @@ def _follows(history: History, counted: _Counted, key: Key, value: Value, target
 def _initial_chain(history: History, counted: _Counted, key: Key) -> set[object]:
     """The initial value of ``key`` and everything made from it by read-modify-write."""
     follows: dict[object, object] = {}
-    for transaction in counted:
+    counts = {t.id for t in counted}
+    for transaction in index_of(history).writers_of.get(key, ()):
         final = final_writes(transaction)
         made_from = _made_from(history, transaction, key)
-        if key in final and made_from:
+        if transaction.id in counts and made_from:
             follows[made_from[0]] = token(final[key])
     chain: set[object] = set()
     at: object | None = token(history.initial.get(key))

@@ -7,7 +7,8 @@ those whose writer is assumed.
 
 from __future__ import annotations
 
-from isolde.engines.check.sources import Assumed, Sources, final_writes, in_session, looks
+from isolde.engines.check.recheck_edges import told_besides
+from isolde.engines.check.sources import Assumed, Sources, final_writes, in_session, index_of, looks
 from isolde.findings import Link
 from isolde.history import Key, Transaction, TxnId
 from isolde.levels import Level
@@ -29,6 +30,14 @@ class Sight:
         """Whether the level's rule gives this edge."""
         source, target = self.by_id[link.source], self.by_id[link.target]
         match link.kind:
+            case "rw" | "predicate-rw" if link.basis == "outside" and self.level not in (
+                Level.READ_ATOMIC,
+                Level.CAUSAL,
+            ):
+                # It does not say at which operation, which is what the levels below are about.
+                return False
+            case _ if link.basis == "outside":
+                return told_besides(self.sources.told, link)
             case "so":
                 return in_session(self.history, source, target)
             case "wr":
@@ -76,8 +85,10 @@ class Sight:
             case Level.READ_COMMITTED:
                 return any(seen == writer.id and at < index for at, _, seen in self.saw(reader))
             case Level.READ_ATOMIC:
-                return in_session(self.history, writer, reader) or any(
-                    seen == writer.id for _, _, seen in self.saw(reader)
+                return (
+                    in_session(self.history, writer, reader)
+                    or writer.id in self.sources.told.seen.get(reader.id, ())
+                    or any(seen == writer.id for _, _, seen in self.saw(reader))
                 )
             case Level.READ_UNCOMMITTED | Level.PL_2:
                 return False
@@ -89,9 +100,10 @@ class Sight:
         reached, waiting = {last.id}, [last]
         while waiting:
             at = waiting.pop()
-            sources = {seen for _, _, seen in self.saw(at)}
-            for t in self.history.transactions:
-                if t.id not in reached and (t.id in sources or self.precedes(t, at)):
+            sources = {seen for _, _, seen in self.saw(at)} | self.sources.told.seen.get(at.id, set())
+            earlier = (t for t in index_of(self.history).sessions[at.session] if self.precedes(t, at))
+            for t in (*(self.by_id[txn] for txn in sources if txn is not None), *earlier):
+                if t.id not in reached:
                     reached.add(t.id)
                     waiting.append(t)
         return first is not last and first.id in reached

@@ -12,6 +12,18 @@ from collections.abc import Sequence
 from isolde.levels import Level
 
 STRICT = frozenset({Level.STRICT_SNAPSHOT_ISOLATION, Level.STRICT_SERIALIZABLE, Level.LINEARIZABLE})
+ANTI = frozenset({"rw", "predicate-rw"})
+# Below snapshot isolation these order commits, and show nobody anything.
+_COMMITS = frozenset({"ww", "predicate-wr"})
+# Where a phantom counts: repeatable read leaves predicates free, and weaker levels are about items.
+_PREDICATES = frozenset(
+    {
+        Level.SNAPSHOT_ISOLATION,
+        Level.SERIALIZABLE,
+        Level.STRICT_SNAPSHOT_ISOLATION,
+        Level.STRICT_SERIALIZABLE,
+    }
+)
 _SNAPSHOT = frozenset({Level.SNAPSHOT_ISOLATION, Level.STRICT_SNAPSHOT_ISOLATION})
 
 
@@ -23,7 +35,9 @@ def forbids(level: Level, kinds: Sequence[str]) -> bool:
     """
     if "rt" in kinds and level not in STRICT:
         return False
-    before_rw = [before for before, kind in zip([*kinds[-1:], *kinds], kinds, strict=False) if kind == "rw"]
+    if "predicate-rw" in kinds and level not in _PREDICATES:
+        return False
+    before_rw = [before for before, kind in zip([*kinds[-1:], *kinds], kinds, strict=False) if kind in ANTI]
     match level:
         case Level.READ_UNCOMMITTED:
             return set(kinds) == {"ww"}
@@ -34,11 +48,11 @@ def forbids(level: Level, kinds: Sequence[str]) -> bool:
         case Level.READ_ATOMIC:
             return not before_rw or (len(kinds) == 2 and before_rw in (["wr"], ["so"]))
         case Level.CAUSAL:
-            return not before_rw or (len(before_rw) == 1 and "ww" not in kinds)
+            return not before_rw or (len(before_rw) == 1 and not _COMMITS & set(kinds))
         case Level.PREFIX:
             # An overwriter need not have read anything after what it overwrites.
-            return not {"rw", "ww"} & set(before_rw)
+            return not {"rw", *_COMMITS} & set(before_rw)
         case _ if level in _SNAPSHOT:
-            return "rw" not in before_rw
+            return not ANTI & set(before_rw)
         case _:
             return True

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 
+from isolde.engines.check.evidence import SILENT, Told
 from isolde.findings import Supposition
 from isolde.history import (
     CompareAndSet,
@@ -30,7 +32,16 @@ _CHANGING_READS = frozenset({Level.READ_UNCOMMITTED, Level.PL_2, Level.READ_COMM
 class Sources:
     """Whose versions the reads of a history may have seen, and what its versions lines may mean."""
 
-    def __init__(self, history: History, level: Level, counted: Sequence[Transaction], *, judge_aborted: bool) -> None:
+    def __init__(
+        self,
+        history: History,
+        level: Level,
+        counted: Sequence[Transaction],
+        *,
+        judge_aborted: bool,
+        told: Told = SILENT,
+    ) -> None:
+        self.told = told
         self.history = history
         self.judge_aborted = judge_aborted
         self.level = level
@@ -49,9 +60,8 @@ class Sources:
             return isinstance(op, CompareAndSet) and token(op.expected) != token(value)
 
         sources: set[TxnId | None] = {None} if fits(self.history.initial.get(key)) else set()
-        for t in self.history.transactions:
-            final = final_writes(t)
-            if t.id != reader.id and key in final and fits(final[key]) and self.may_count(t, unexplainable_too):
+        for t in index_of(self.history).writers_of.get(key, ()):
+            if t.id != reader.id and fits(final_writes(t)[key]) and self.may_count(t, unexplainable_too):
                 sources.add(t.id)
         return sources
 
@@ -106,8 +116,8 @@ class Sources:
         value = token(chain.values[index])
         found: set[TxnId | None] = {
             t.id
-            for t in self.history.transactions
-            if chain.key in (final := final_writes(t)) and token(final[chain.key]) == value and self.may_count(t)
+            for t in index_of(self.history).writers_of.get(chain.key, ())
+            if token(final_writes(t)[chain.key]) == value and self.may_count(t)
         }
         # Nothing comes before the initial version; if it can mean nothing else, that is a contradiction.
         first = not any(self.says(line, at) for at in range(index))
@@ -121,7 +131,11 @@ class Sources:
         value = token(chain.values[index])
         if value == token(self.history.initial.get(chain.key)):
             return True
-        return any(m is not None and self.took_effect(m, assumed) for m in self.meanings(line, index))
+        if any(m is not None and self.took_effect(m, assumed) for m in self.meanings(line, index)):
+            return True
+        # Whoever wrote it: somebody who counts saw the value.
+        readers = (t for t in self.history.transactions if self.counts(t.id, assumed))
+        return any(key == chain.key and token(seen) == value for t in readers for key, seen in outside_reads(t))
 
     def meant(self, line: int, index: int, assumed: Assumed) -> TxnId | tuple[()] | None:
         """Whose version the value means for certain, or as is assumed; empty if that is open."""
@@ -132,7 +146,10 @@ class Sources:
         return next(iter(meanings)) if len(meanings) == 1 and self.says(line, index, assumed) else ()
 
     def told_before(self, key: Key | None, first: TxnId | None, second: TxnId | None, assumed: Assumed) -> bool:
-        """Whether a versions line puts the version of ``first`` before that of ``second``."""
+        """Whether a versions line, or an order told besides the history, puts the version of ``first`` before that of
+        ``second``."""
+        if self.told.before(key, first, second):
+            return True
         for line, chain in enumerate(self.history.versions):
             if chain.key != key:
                 continue
@@ -140,6 +157,37 @@ class Sources:
             if first in meant and second in meant[meant.index(first) + 1 :]:
                 return True
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Where things are in a history: the place of each transaction, who wrote each key, and who left each value there."""
+
+    place: Mapping[TxnId, int]
+    sessions: Mapping[Key, Sequence[Transaction]]
+    writers_of: Mapping[Key, Sequence[Transaction]]
+    left: Mapping[tuple[Key, Hashable], Sequence[Transaction]]
+
+
+_LAST: list[tuple[History, Index]] = []
+
+
+def index_of(history: History) -> Index:
+    """The index of a history; that of the last one is kept, since one is looked at many times in a row."""
+    for known, index in _LAST:
+        if known is history:
+            return index
+    sessions: dict[Key, list[Transaction]] = {}
+    writers_of: dict[Key, list[Transaction]] = {}
+    left: dict[tuple[Key, Hashable], list[Transaction]] = {}
+    for t in history.transactions:
+        sessions.setdefault(t.session, []).append(t)
+        for key, value in final_writes(t).items():
+            writers_of.setdefault(key, []).append(t)
+            left.setdefault((key, token(value)), []).append(t)
+    index = Index({t.id: at for at, t in enumerate(history.transactions)}, sessions, writers_of, left)
+    _LAST[:] = [(history, index)]
+    return index
 
 
 def looks(reader: Transaction) -> list[tuple[int, Operation]]:
@@ -173,16 +221,22 @@ def outside_reads(transaction: Transaction) -> list[tuple[Key, Value]]:
 
 
 def in_session(history: History, first: Transaction, second: Transaction) -> bool:
-    ids = [t.id for t in history.transactions]
-    return first.session == second.session and ids.index(first.id) < ids.index(second.id)
+    place = index_of(history).place
+    return first.session == second.session and place[first.id] < place[second.id]
 
 
-def counted_ones(history: History, *, judge_aborted: bool) -> list[Transaction]:
-    """The committed transactions, and those of unknown outcome that a counted or judged one read from."""
-    counted = [t for t in history.transactions if t.status is Status.COMMITTED]
+def counted_ones(history: History, *, judge_aborted: bool, told: Told = SILENT) -> list[Transaction]:
+    """The committed transactions, and those of unknown outcome that a counted or judged one read from, or whose versions are
+    told to have been installed."""
+    installed = told.took_effect()
+    counted = [t for t in history.transactions if t.status is Status.COMMITTED or t.id in installed]
+    unknown = {t.id: t for t in history.transactions if t.status is Status.UNKNOWN}
     readers = list(history.transactions) if judge_aborted else counted
     seen = {t.id for t in counted}
     for reader in readers:  # without judging, this grows while it is walked
+        for txn in (told.read_from.get(reader.id, set()) & unknown.keys()) - seen:
+            seen.add(txn)
+            counted.append(unknown[txn])
         for key, value in outside_reads(reader):
             wrote = writers(history, reader, key, value)
             if len(wrote) == 1 and wrote[0].id not in seen and token(value) != token(history.initial.get(key)):
@@ -193,14 +247,8 @@ def counted_ones(history: History, *, judge_aborted: bool) -> list[Transaction]:
 
 def writers(history: History, reader: Transaction, key: Key, value: Value) -> list[Transaction]:
     """Other transactions that may have committed and left this value behind."""
-    return [
-        t
-        for t in history.transactions
-        if t.id != reader.id
-        and t.status is not Status.ABORTED
-        and key in (final := final_writes(t))
-        and token(final[key]) == token(value)
-    ]
+    left = index_of(history).left.get((key, token(value)), ())
+    return [t for t in left if t.id != reader.id and t.status is not Status.ABORTED]
 
 
 def some_read_without_writer(history: History, reader: Transaction) -> bool:

@@ -33,6 +33,11 @@ from isolde.history import (
 State = Hashable
 _SOMETHING_ELSE: State = "a value that nobody here saw"
 _ALWAYS, _NEVER = float("-inf"), float("inf")
+_STATES_MAX = 100_000
+
+
+class TooMuch(Exception):
+    """There is more to try than a second look is worth. Raised by :func:`cannot_be_ordered`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +256,8 @@ def _order_exists(calls: Sequence[_Call], start: State, told: Sequence[tuple[Sta
             following.append((done | {index}, after, _progress(told, progress, after)))
         for position in following:
             if position not in known:
+                if len(known) == _STATES_MAX:
+                    raise TooMuch
                 known.add(position)
                 waiting.append(position)
     return False

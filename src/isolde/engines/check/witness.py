@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from isolde._core import Analysis, Columns
 from isolde.engines.check.decide import check
+from isolde.engines.check.evidence import NOTHING, Evidence
 from isolde.engines.check.recheck_lists import has_lists, listed
 from isolde.engines.check.unordered import key_of, values_from_outside
 from isolde.findings import Anomaly, Finding, Verdict
@@ -33,36 +35,96 @@ from isolde.history import (
 from isolde.levels import Level
 
 
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A sub-history that is violated by itself, and what was told besides the history about its transactions."""
+
+    history: History
+    evidence: Evidence = NOTHING
+
+
 def cut_out(
-    columns: Columns, level: Level, anomaly: Anomaly, *, session_order: bool = True, judge_aborted: bool = False
+    columns: Columns,
+    level: Level,
+    anomaly: Anomaly,
+    *,
+    session_order: bool = True,
+    judge_aborted: bool = False,
+    evidence: Evidence = NOTHING,
 ) -> History:
+    """The history of :func:`witness`."""
+    options: dict[str, Any] = {"session_order": session_order, "judge_aborted": judge_aborted}
+    return witness(columns, level, anomaly, evidence=evidence, **options).history
+
+
+def witness(
+    columns: Columns,
+    level: Level,
+    anomaly: Anomaly,
+    *,
+    session_order: bool = True,
+    judge_aborted: bool = False,
+    evidence: Evidence = NOTHING,
+) -> Witness:
     """The sub-history of the transactions that ``anomaly`` needs, in file order, checked to violate ``level`` again and alike:
-    what was a cycle, or cases of cycles, is not cut down to a read that lost its writer.
+    what was a cycle, or cases of cycles, is not cut down to a read that lost its writer. It comes with the part of
+    ``evidence`` that is about these transactions.
 
     Where the order of writes was known only through a longer chain of reads, the transactions of that chain are added.
     """
-    options = {"session_order": session_order, "judge_aborted": judge_aborted}
+    options: dict[str, Any] = {"session_order": session_order, "judge_aborted": judge_aborted}
+    if anomaly.name == "serialization-order-violation":
+        return _replayed(columns, level, anomaly, evidence, session_order=session_order)
     if anomaly.name == "no-linearization" or not anomaly.positions:
         for candidate in _unordered(columns, anomaly) if anomaly.positions else _told(columns):
             # Whoever wrote what is read here may be left behind: that nobody did is the same contradiction.
             if check(encode(candidate), [level], **options).findings[0].verdict is Verdict.VIOLATED:
-                return candidate
-    analysis = Analysis(columns, **options)
+                return Witness(candidate)
+    analysis = Analysis(columns, outside=evidence.core(), **options)
     needed = {*anomaly.positions, *anomaly.also_needed}
     shown = set() if _circular(anomaly) else set(anomaly.transactions)
     while True:
         whole = _with_outcomes(decode(columns, sorted(needed)))
+        told = evidence.among(sorted(needed))
         for candidate in (_closed(whole, shown, keep_initial=True), _closed(whole, shown, keep_initial=False)):
-            if _violated_alike(check(encode(candidate), [level], **options).findings[0], anomaly):
-                return candidate
+            kept = _followed(whole, candidate, told)
+            if _violated_alike(check(encode(candidate), [level], evidence=kept, **options).findings[0], anomaly):
+                return Witness(candidate, kept)
         more = needed.union(analysis.sources(sorted(needed)))
         if more == needed:
             # What versions lines say can hang on transactions that nobody here read from: then all of them stay.
             more = set(range(columns.counts().transactions))
         if more == needed:
             # What makes it an anomaly of this kind is spread over everything, unknown outcomes included.
-            return decode(columns)
+            return Witness(decode(columns), evidence)
         needed = more
+
+
+def _followed(before: History, after: History, told: Evidence) -> Evidence:
+    """What was told, where operations have moved up because reads before them were left out."""
+    moved: dict[tuple[int, int], int] = {}
+    for at, (old, new) in enumerate(zip(before.transactions, after.transactions, strict=True)):
+        kept = 0
+        for index, op in enumerate(old.ops):
+            if kept < len(new.ops) and (new.ops[kept] is op or len(new.ops) == len(old.ops)):
+                moved[at, index] = kept
+                kept += 1
+    versions = [
+        [None if place is None else (place[0], moved[place]) for place in order if place is None or place in moved]
+        for order in told.versions
+    ]
+    return replace(told, versions=versions)
+
+
+def _replayed(columns: Columns, level: Level, anomaly: Anomaly, evidence: Evidence, *, session_order: bool) -> Witness:
+    """The transactions that show that a serial order does not replay, or the whole history where others are needed."""
+    positions = sorted({*anomaly.positions, *anomaly.also_needed})
+    part = Witness(decode(columns, positions), evidence.among(positions))
+    again = check(
+        encode(part.history), [level], session_order=session_order, serialization_order=True, evidence=part.evidence
+    ).findings[0]
+    alike = any(found.name == anomaly.name for found in again.anomalies)
+    return part if alike else Witness(decode(columns), evidence)
 
 
 def _circular(anomaly: Anomaly) -> bool:

@@ -5,8 +5,8 @@ use rustc_hash::FxHashMap;
 use super::super::csp::{Alternative, Choice, Csp, Guarded, Meaning};
 use super::super::polygraph::NodeEdge;
 use super::{CLUSTER_MAX, Clock, NEIGHBOURS, Span, Windows};
-use crate::acyclic::{Node, Rule, Space};
-use crate::attribution::INITIAL;
+use crate::evidence::attribution::INITIAL;
+use crate::order::acyclic::{Node, Rule, Space};
 
 /// The versions of a key in clusters: all of one come before all of the next; inside of one, orders may be open.
 pub(super) struct Clusters {
