@@ -22,7 +22,7 @@ CASES = (
     ("mini", "lost-update", Level.SNAPSHOT_ISOLATION),
     ("mini", "causality-violation", Level.CAUSAL),
     ("mini", "aborted-read", Level.READ_COMMITTED),
-    ("list", "write-skew", Level.SERIALIZABLE),
+    ("general", "write-skew", Level.SERIALIZABLE),
 )
 REPEATS = 3
 

@@ -91,10 +91,13 @@ impl Analysis {
                     Ok(_) => self.prefix(&mut method),
                     Err(found) => Decision::Violated(found),
                 },
-                Question::Linearizable => {
-                    let decision = self.linearizable(std::mem::take(&mut violations), all, &mut method);
-                    self.kept_by_linearization(decision)
-                }
+                Question::Linearizable => match self.told_outcome() {
+                    Some(txn) => Decision::Undecided(Open::Told(txn)),
+                    None => {
+                        let decision = self.linearizable(std::mem::take(&mut violations), all, &mut method);
+                        self.kept_by_linearization(decision)
+                    }
+                },
                 // Without all times the plain level can still be violated, and then the strict one is too.
                 Question::Acyclic { .. } if no_times.is_some() => self.acyclic(question.untimed(), all, &mut method),
                 Question::Acyclic { .. } => self.acyclic(question, all, &mut method),

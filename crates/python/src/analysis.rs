@@ -20,6 +20,9 @@ use pyo3::types::{PyList, PyTuple};
 use crate::history::History;
 use crate::{Unusable, enter};
 
+/// Versions of a key, oldest first: the transaction and the place of the operation that wrote each, or the initial one.
+type ToldOrder = Vec<Option<(u32, usize)>>;
+
 /// The evidence about one history, ready for questions.
 #[pyclass(frozen, module = "isolde._core._native")]
 pub struct Analysis {
@@ -43,7 +46,7 @@ impl Analysis {
         threads: usize,
         budget: u64,
         edges: Option<(Vec<u32>, Vec<u32>, Vec<u8>)>,
-        orders: Option<Vec<Vec<Option<(u32, usize)>>>>,
+        orders: Option<Vec<ToldOrder>>,
         serial: Option<Vec<u32>>,
         complete: bool,
     ) -> PyResult<Self> {

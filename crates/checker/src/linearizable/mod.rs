@@ -100,15 +100,17 @@ impl Analysis {
         }
     }
 
+    /// A transaction of unknown outcome that is told to have taken effect; a search of a key takes its outcome as it likes.
+    pub(crate) fn told_outcome(&self) -> Option<u32> {
+        let installed = self.outside.installed().map(|op| self.txn_of(op));
+        let mut told = installed.chain(self.outside.read_from().map(|(_, writer)| writer));
+        told.find(|&txn| self.history.txns.status[txn as usize] == Status::Unknown)
+    }
+
     /// The order that was found may not be the one that was told from outside: then nothing is decided, since another may be.
     /// Only what is about one key counts.
     pub(crate) fn kept_by_linearization(&self, decision: Decision) -> Decision {
         let Decision::Satisfied(Some(found)) = &decision else { return decision };
-        // A search takes one of unknown outcome as it likes, even if it is told to have taken effect.
-        let mut installed = self.outside.installed().map(|op| self.txn_of(op));
-        if let Some(txn) = installed.find(|&txn| self.history.txns.status[txn as usize] == Status::Unknown) {
-            return Decision::Undecided(Open::Told(txn));
-        }
         let mut place = vec![None; self.history.len()];
         found.commits.iter().enumerate().for_each(|(at, &txn)| place[txn as usize] = Some(at as u32));
         let key = |txn: u32| self.history.ops_of(txn).next().map(|row| self.history.ops.key[row]);

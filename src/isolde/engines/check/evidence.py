@@ -84,7 +84,8 @@ class Evidence:
             for order in self.versions
         ]
         serial = None if self.serial is None else tuple(new[txn] for txn in self.serial if txn in new)
-        kept = [order for order in versions if len(order) > 1]
+        # Even one version alone says that its transaction took effect.
+        kept = [order for order in versions if any(place is not None for place in order)]
         return replace(Evidence.of_edges(edges), versions=kept, serial=serial, complete=self.complete)
 
     @property

@@ -62,7 +62,7 @@ def named(found: Cycle | LostUpdate, level: Level, violated: Violated) -> tuple[
     best: tuple[tuple[bool, int, int, int], str, list[Reason]] | None = None
     for reasons in _choices(found):
         kinds = [reason.relation for reason in reasons]
-        twice_read = kinds == ["rw", "rw"] and reasons[0].key == reasons[1].key
+        twice_read = kinds == ["rw", "rw"] and reasons[0].key == reasons[1].key is not None
         name = next((n for n in names_of(reasons) if _lawful(n, level, violated)), WIDEST[level])
         inferred = sum(reason.basis == "inferred" for reason in reasons)
         plain = sum(_PREFERENCE[kind] for kind in kinds)
@@ -130,7 +130,7 @@ def names_of(reasons: Sequence[Reason]) -> list[str]:
         return ["g2" if "rw" in kinds else "phantom"]
     if anti == 1 and {"predicate-rw", "predicate-wr"} & set(kinds):
         return ["g-single"]
-    if len(kinds) == 2 and anti and others <= {"ww"} and reasons[0].key == reasons[1].key:
+    if len(kinds) == 2 and anti and others <= {"ww"} and reasons[0].key == reasons[1].key is not None:
         return ["lost-update"]
     if adjacent:
         return ["write-skew" if len(kinds) == 2 else "g2-item"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 
 from isolde.engines.check.evidence import NOTHING, Evidence, Told
 from isolde.engines.check.recheck_cases import Cases
@@ -43,9 +44,22 @@ def holds_up(
     was told besides the history.
     """
     told = Told.of(history, evidence)
+    history = _with_told_outcomes(history, told)
     if anomaly.name == "serialization-order-violation":
         return does_not_replay(history, told, anomaly)
     return _implied_holds_up(history, level, anomaly, told, judge_aborted=judge_aborted)
+
+
+def _with_told_outcomes(history: History, told: Told) -> History:
+    """Who is told to have installed a version took effect; when it did is as unknown as before."""
+    installed = told.took_effect()
+    if not installed:
+        return history
+    transactions = (
+        replace(t, status=Status.COMMITTED, end=None) if t.id in installed and t.status is Status.UNKNOWN else t
+        for t in history.transactions
+    )
+    return replace(history, transactions=tuple(transactions))
 
 
 def _implied_holds_up(history: History, level: Level, anomaly: Anomaly, told: Told, *, judge_aborted: bool) -> bool:
