@@ -21,7 +21,7 @@ import pytest
 from isolde.databases.servers import Running
 from isolde.engines.record.application.values import as_json
 from isolde.errors import InputError
-from isolde.formats import decode, read
+from isolde.formats import decode, encode, read
 from isolde.formats.tables import Unknown, sql_history
 from isolde.history import History, Sql, Status, Transaction
 from isolde.semantics.concrete import Store
@@ -234,6 +234,11 @@ def test_a_header_that_says_too_little_is_refused_by_its_field(header: dict[str,
         sql_history(History((), extra=header), "h.jsonl")
     assert words in str(refused.value)
     assert str(refused.value).startswith("h.jsonl")
+
+
+def test_calls_of_procedures_are_read_and_written() -> None:
+    history = History((Transaction(0, 0, (Sql({"call": "p", "params": [1], "rows": None}),)),))
+    assert decode(encode(history)) == history
 
 
 def test_unknown_cells_and_procedures_are_read() -> None:
