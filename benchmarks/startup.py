@@ -12,6 +12,7 @@ import time
 JOBS = {
     "python -c pass": [sys.executable, "-c", "pass"],
     "import click": [sys.executable, "-c", "import click"],
+    "import isolde": [sys.executable, "-c", "import isolde"],
     "isolde --version": [sys.executable, "-m", "isolde", "--version"],
     "isolde --help": [sys.executable, "-m", "isolde", "--help"],
     "isolde levels": [sys.executable, "-m", "isolde", "levels"],

@@ -80,7 +80,7 @@ MALFORMED: dict[str, tuple[str, str]] = {
     "cas applied null": (op('["cas","x",1,2,null]'), '1: "ops[0][4]" is null; expected true or false: whether it was applied'),
     "cas applied with current": (op('["cas","x",1,2,true,3]'), '1: "ops[0]" is 3; expected the end of the operation'),
     "cas failed on what it expected": (op('["cas","x",1,2,false,1]'), '1: "ops[0][5]" is 1; expected a current value that differs from the expected one, since the operation failed'),
-    "statement of no kind": (op('{"rows":[]}'), '1: "ops[0]" is an object without "scan" or "sql"; expected a scan or an SQL statement'),
+    "statement of no kind": (op('{"rows":[]}'), '1: "ops[0]" is an object without "scan", "sql" or "call"; expected a scan, an SQL statement or a call'),
     "scan without rows": (op('{"scan":{}}'), '1: "ops[0]" is a scan without "rows"; expected the rows that came back'),
     "scan text": (op('{"scan":"t","rows":[]}'), '1: "ops[0].scan" is "t"; expected an object that says what was asked'),
     "sql number": (op('{"sql":1}'), '1: "ops[0].sql" is 1; expected the statement\'s text'),

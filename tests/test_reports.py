@@ -258,7 +258,13 @@ def test_show_draws_what_run_drew(kept: Path, more: tuple[str, ...]) -> None:
 
 def test_show_says_in_a_line_what_is_no_result(kept: Path) -> None:
     (kept / "no.json").write_text("{}")
-    for name, words in (("no.json", "no report"), ("none.json", "No such file"), ("h.txt", "no JSON")):
+    (kept / "printed.json").write_text(isolde("check", "--json", "h.txt", cwd=kept).out)
+    for name, words in (
+        ("no.json", "no report"),
+        ("printed.json", "use --report"),
+        ("none.json", "No such file"),
+        ("h.txt", "no JSON"),
+    ):
         shown = isolde("show", name, cwd=kept)
         assert shown.status == 2
         assert words in shown.err

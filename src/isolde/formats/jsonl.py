@@ -93,7 +93,7 @@ def _decode_operation(raw: Any) -> Operation:
             return Append(key, element)
         case ["cas", key, expected, new, applied, *current]:
             return CompareAndSet(key, expected, new, applied, (current[0],) if current else ())
-        case {"sql": _}:
+        case {"sql": _} | {"call": _}:
             return Sql(raw)
         case _:
             return Scan(raw)

@@ -74,7 +74,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """One SQL statement: the JSON object of the line, with text, parameters, rows and count."""
+    """One SQL statement, or a call of a procedure: the JSON object of the line, with text or name, parameters, rows and count."""
 
     content: Mapping[str, Any]
 

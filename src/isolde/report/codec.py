@@ -49,6 +49,10 @@ def read(text: str, name: str = "report") -> Report:
     except ValueError as error:
         raise InputError(f"{name}: no JSON: {error}") from None
     if not isinstance(content, dict) or content.get("isolde") != FORMAT:
+        if isinstance(content, dict) and "results" in content:
+            raise InputError(
+                f"{name}: no report, but what --json prints, which leaves out transactions; use --report FILE"
+            )
         raise InputError(f'{name}: no report; expected an object that begins with {{"isolde": "{FORMAT}"')
     if content.get("version") != VERSION:
         raise InputError(f"{name}: version {content.get('version')} of reports; this Isolde reads version {VERSION}")

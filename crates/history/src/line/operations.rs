@@ -141,7 +141,7 @@ impl Line<'_> {
         rest.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b',')
     }
 
-    /// A scan or an SQL statement: the fields are checked, the JSON text is kept.
+    /// A scan, an SQL statement or a call of a procedure: the fields are checked, the JSON text is kept.
     fn statement(&mut self, history: &mut History, peek: Peek, at: usize) -> Step<Op> {
         let raw = self.raw(peek, "ops")?;
         let place = format!("ops[{at}]");
@@ -175,6 +175,10 @@ impl Line<'_> {
                     kind = Some(StatementKind::Sql);
                     (peek == Peek::String, "the statement's text")
                 }
+                "call" => {
+                    kind = Some(StatementKind::Sql);
+                    (peek == Peek::String, "the procedure's name")
+                }
                 "params" => {
                     (matches!(peek, Peek::Array | Peek::Object | Peek::Null), "an array or object of parameters")
                 }
@@ -195,8 +199,8 @@ impl Line<'_> {
         match kind {
             None => Err(self.fault(
                 place,
-                "an object without \"scan\" or \"sql\"".into(),
-                "a scan or an SQL statement".into(),
+                "an object without \"scan\", \"sql\" or \"call\"".into(),
+                "a scan, an SQL statement or a call".into(),
             )),
             Some(StatementKind::Scan) if !has_rows => {
                 Err(self.fault(place, "a scan without \"rows\"".into(), "the rows that came back".into()))
