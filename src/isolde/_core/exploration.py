@@ -50,7 +50,8 @@ class ExplorationCounts:
 
 @dataclass(frozen=True, slots=True)
 class ExplorationQuestion:
-    """``levels`` by transaction. ``plain``: without partial-order reduction. ``shown_max``: behaviours beyond ``against`` kept."""
+    """``levels`` by transaction. ``plain``: without partial-order reduction. ``shown_max``: how many histories that
+    ``against`` does not allow are kept."""
 
     sessions: tuple[int, ...]
     steering: str
