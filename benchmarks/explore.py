@@ -12,13 +12,12 @@ Each exploration is a process of its own, on one core; seconds are that core's. 
 from __future__ import annotations
 
 import argparse
-import json
+import multiprocessing
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from cactus import Cactus, drawn
@@ -101,10 +100,18 @@ def explored(size: Size, algorithm: str, limit_s: float) -> Ran:
 
 
 def measured(size: Size, algorithm: str, limit_s: float) -> Ran:
-    """Explores in a process of its own."""
-    one = json.dumps([asdict(size), algorithm, limit_s])
-    out = subprocess.run([sys.executable, __file__, "--one", one], capture_output=True, text=True, check=True).stdout
-    return Ran(**json.loads(out))
+    """Explores in a process of its own, which begins as small as this one."""
+    fork = multiprocessing.get_context("fork")
+    receiving, sending = fork.Pipe(duplex=False)
+    process = fork.Process(target=lambda: sending.send(explored(size, algorithm, limit_s)))
+    process.start()
+    sending.close()
+    try:
+        ran: Ran = receiving.recv()
+    except EOFError:
+        sys.exit(f"exploring {size} by {algorithm} failed")
+    process.join()
+    return ran
 
 
 def clients(limit_s: float) -> None:
@@ -191,12 +198,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of an exploration; the paper's is 1800")
     parser.add_argument("--only", default="clients,scaling,rates")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.one is not None:
-        size, algorithm, limit_s = json.loads(options.one)
-        print(json.dumps(asdict(explored(Size(**size), algorithm, limit_s))))
-        return
     if "clients" in options.only:
         clients(options.limit)
     if "scaling" in options.only:
