@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find crates src -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name Cargo.toml) \
 	Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: run test test-long lint rust-test python-test install benchmark benchmark-search benchmark-run format clean
+.PHONY: run test test-long lint rust-test python-test install benchmark benchmark-search benchmark-run benchmark-explore format clean
 
 run: install
 	@mkdir -p target/demo
@@ -56,6 +56,10 @@ benchmark-search: $(VENV)/.benchmark-extras
 # Three minutes: runs on a private PostgreSQL, against pgbench.
 benchmark-run: $(VENV)/.test-extras
 	$(BIN)/python benchmarks/run.py
+
+# Some minutes: exploring the clients of five applications.
+benchmark-explore: $(VENV)/.test-extras
+	$(BIN)/python benchmarks/explore.py
 
 format: $(VENV)/.test-extras
 	$(BIN)/ruff check --fix .

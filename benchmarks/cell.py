@@ -103,7 +103,7 @@ def markdown(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _peak_megabytes() -> float:
+def peak_megabytes() -> float:
     """Of this process alone: ``getrusage`` would count what the parent held when it forked."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) / 1024
@@ -121,7 +121,7 @@ def main(path: str, level: str, repeat: str, *flags: str) -> None:
         answer = {
             "seconds": seconds,
             "loading_s": loading_s,
-            "megabytes": _peak_megabytes(),
+            "megabytes": peak_megabytes(),
             "verdict": finding.verdict.value,
             "method": finding.method,
             "open_pairs": report.known.open_pairs if report.known else 0,

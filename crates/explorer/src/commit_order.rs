@@ -34,6 +34,12 @@ pub struct Orders<'a, S> {
     silent: S,
 }
 
+/// Of each key that was written, who wrote it last; ascending by key.
+pub type LastWriters = Vec<(Key, Txn)>;
+
+/// Looks at a choice of last writers and what then comes before each transaction; `true` if it has seen enough.
+type Visit<'v, S> = dyn FnMut(&[(Key, Txn)], &[S]) -> bool + 'v;
+
 /// A point in an order: who has committed, and whose snapshots are taken.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Point<S> {
@@ -269,7 +275,7 @@ impl<'a, S: Set> Orders<'a, S> {
     }
 
     /// The final states of all orders: of each written key, who wrote it last.
-    pub fn final_writers(&self) -> Vec<Vec<(Key, Txn)>> {
+    pub fn final_writers(&self) -> Vec<LastWriters> {
         let mut found = Vec::new();
         self.choose(&self.written_keys(), self.before.clone(), &mut Vec::new(), &mut |chosen, before| {
             if self.steers() || self.complete(before, None) {
@@ -301,13 +307,7 @@ impl<'a, S: Set> Orders<'a, S> {
     }
 
     /// Goes through the choices of a last writer for each key that leave no cycle, until `visit` has seen enough.
-    fn choose(
-        &self,
-        keys: &[Key],
-        before: Vec<S>,
-        chosen: &mut Vec<(Key, Txn)>,
-        visit: &mut dyn FnMut(&[(Key, Txn)], &[S]) -> bool,
-    ) -> bool {
+    fn choose(&self, keys: &[Key], before: Vec<S>, chosen: &mut Vec<(Key, Txn)>, visit: &mut Visit<'_, S>) -> bool {
         let Some((&key, rest)) = keys.split_first() else { return visit(chosen, &before) };
         let writers = self.history.writers(key);
         for last in writers.members() {
@@ -330,10 +330,10 @@ impl<'a, S: Set> Orders<'a, S> {
     }
 
     /// The states after each commit of all orders that can be completed: of each key written by then, its last writer.
-    pub fn prefix_writers(&self) -> FxHashSet<Vec<(Key, Txn)>> {
+    pub fn prefix_writers(&self) -> FxHashSet<LastWriters> {
         let mut search =
             Prefixes { orders: self, known: rustc_hash::FxHashMap::default(), found: FxHashSet::default() };
-        search.go(Point::default(), &Vec::new());
+        search.go(Point::default(), &[]);
         search.found
     }
 }
@@ -341,19 +341,19 @@ impl<'a, S: Set> Orders<'a, S> {
 /// The search through all orders, remembering states too.
 struct Prefixes<'o, 'a, S> {
     orders: &'o Orders<'a, S>,
-    known: rustc_hash::FxHashMap<(Point<S>, Vec<(Key, Txn)>), bool>,
-    found: FxHashSet<Vec<(Key, Txn)>>,
+    known: rustc_hash::FxHashMap<(Point<S>, LastWriters), bool>,
+    found: FxHashSet<LastWriters>,
 }
 
 impl<S: Set> Prefixes<'_, '_, S> {
     /// Whether an order goes on from here to its end.
-    fn go(&mut self, point: Point<S>, state: &Vec<(Key, Txn)>) -> bool {
+    fn go(&mut self, point: Point<S>, state: &[(Key, Txn)]) -> bool {
         let orders = self.orders;
         if point.committed == orders.all() {
-            self.found.insert(state.clone());
+            self.found.insert(state.to_vec());
             return true;
         }
-        if let Some(&known) = self.known.get(&(point, state.clone())) {
+        if let Some(&known) = self.known.get(&(point, state.to_vec())) {
             return known;
         }
         let mut completes = false;
@@ -363,9 +363,9 @@ impl<S: Set> Prefixes<'_, '_, S> {
             completes |= self.go(next, &orders.after(step, state));
         }
         if completes && !point.committed.is_empty() {
-            self.found.insert(state.clone());
+            self.found.insert(state.to_vec());
         }
-        self.known.insert((point, state.clone()), completes);
+        self.known.insert((point, state.to_vec()), completes);
         completes
     }
 }
@@ -375,11 +375,11 @@ impl<S: Set> Orders<'_, S> {
     pub fn steps_through(&self, wanted: &[(Key, Value)]) -> Option<(Vec<Step>, usize)> {
         let mut path =
             Through { orders: self, wanted, hopeless: FxHashSet::default(), steps: Vec::new(), reached: None };
-        path.go(Point::default(), &Vec::new()).then(|| (path.steps, path.reached.expect("the state was reached")))
+        path.go(Point::default(), &[]).then(|| (path.steps, path.reached.expect("the state was reached")))
     }
 
     /// The last writers after a step.
-    fn after(&self, step: Step, state: &[(Key, Txn)]) -> Vec<(Key, Txn)> {
+    fn after(&self, step: Step, state: &[(Key, Txn)]) -> LastWriters {
         let mut after = state.to_vec();
         if let Step::Commit(txn) = step
             && self.history.committed.has(txn as usize)
@@ -399,13 +399,13 @@ impl<S: Set> Orders<'_, S> {
 struct Through<'o, 'a, S> {
     orders: &'o Orders<'a, S>,
     wanted: &'o [(Key, Value)],
-    hopeless: FxHashSet<(Point<S>, Vec<(Key, Txn)>, bool)>,
+    hopeless: FxHashSet<(Point<S>, LastWriters, bool)>,
     steps: Vec<Step>,
     reached: Option<usize>,
 }
 
 impl<S: Set> Through<'_, '_, S> {
-    fn go(&mut self, point: Point<S>, state: &Vec<(Key, Txn)>) -> bool {
+    fn go(&mut self, point: Point<S>, state: &[(Key, Txn)]) -> bool {
         let orders = self.orders;
         let mut here = false;
         if self.reached.is_none() && !self.steps.is_empty() {
@@ -418,7 +418,7 @@ impl<S: Set> Through<'_, '_, S> {
         if point.committed == orders.all() && self.reached.is_some() {
             return true;
         }
-        let mark = (point, state.clone(), self.reached.is_some());
+        let mark = (point, state.to_vec(), self.reached.is_some());
         if !self.hopeless.contains(&mark) {
             for step in orders.options(&orders.before, point) {
                 let mut next = point;

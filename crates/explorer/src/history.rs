@@ -69,7 +69,7 @@ pub struct Read<S> {
 }
 
 /// An execution under construction.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct History<S> {
     /// The transactions in the history order.
     pub order: Vec<Txn>,
@@ -106,23 +106,37 @@ pub struct Undo<S> {
     saved: Vec<S>,
 }
 
+impl<S> Undo<S> {
+    /// Forgets everything, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.saved.clear();
+    }
+}
+
 impl<S: Set> History<S> {
     /// The history of nothing but initial values.
     pub fn new(transactions: usize, keys: usize) -> Self {
-        History {
-            order: Vec::with_capacity(transactions),
-            place: vec![0; transactions],
-            node: vec![0; transactions],
-            first_read: vec![0; transactions],
-            reads: Vec::new(),
-            started: S::default(),
-            committed: S::default(),
-            pending: INITIAL,
-            past: vec![S::default(); transactions],
-            sources: vec![S::default(); transactions],
-            before: vec![S::default(); transactions],
-            writers: vec![S::default(); keys],
-        }
+        let mut history = History::default();
+        history.clear(transactions, keys);
+        history
+    }
+
+    /// Back to nothing but initial values, in the memory that there is; what belongs to transactions that have not begun is
+    /// left as it was, for nobody looks at it.
+    pub fn clear(&mut self, transactions: usize, keys: usize) {
+        self.order.clear();
+        self.place.resize(transactions, 0);
+        self.node.resize(transactions, 0);
+        self.first_read.resize(transactions, 0);
+        self.reads.clear();
+        self.started = S::default();
+        self.committed = S::default();
+        self.pending = INITIAL;
+        self.past.resize(transactions, S::default());
+        self.sources.resize(transactions, S::default());
+        self.before.resize(transactions, S::default());
+        self.writers.clear();
+        self.writers.resize(keys, S::default());
     }
 
     /// The committed transactions that wrote a key.

@@ -17,6 +17,9 @@ pub struct Scratch<S> {
     /// Orders that a read forces.
     pub forced: Vec<Forced>,
     before: Vec<S>,
+    /// A part of a history, to try reads on.
+    rest: History<S>,
+    undo: Undo<S>,
 }
 
 /// Appends the places of the reads that may be moved behind the last transaction, which has just committed.
@@ -80,7 +83,7 @@ fn reads_latest<S: Set>(
         return true;
     }
     let earlier = &history.reads[history.first_read[read.txn as usize] as usize..place];
-    let mut rest: Option<History<S>> = None;
+    let mut rest_is_made = false;
     for candidate in later.members() {
         let what = (read.key, candidate as Txn);
         let seen = (read.past, read.sources);
@@ -92,8 +95,13 @@ fn reads_latest<S: Set>(
             return false;
         }
         let forced = std::mem::take(&mut scratch.forced);
-        let rest = rest.get_or_insert_with(|| remaining(history, program, level, place, kept, scratch));
-        let agrees = rest.agrees(&forced, &mut scratch.before);
+        if !rest_is_made {
+            let mut rest = std::mem::take(&mut scratch.rest);
+            remaining(&mut rest, history, program, level, place, kept, &mut scratch.forced);
+            scratch.rest = rest;
+            rest_is_made = true;
+        }
+        let agrees = scratch.rest.agrees(&forced, &mut scratch.before);
         scratch.forced = forced;
         if agrees {
             return false;
@@ -102,24 +110,26 @@ fn reads_latest<S: Set>(
     true
 }
 
-/// The history without everything from a read on, except for the transactions that are kept; the reader comes last, pending.
+/// Makes `rest` the history without everything from a read on, except for the transactions that are kept; the reader comes
+/// last, pending.
 fn remaining<S: Set>(
+    rest: &mut History<S>,
     history: &History<S>,
     program: &Program<S>,
     level: Level,
     place: usize,
     kept: S,
-    scratch: &mut Scratch<S>,
-) -> History<S> {
+    forced: &mut Vec<Forced>,
+) {
     let read = history.reads[place];
-    let mut rest = History::new(program.len(), history.writers.len());
+    rest.clear(program.len(), history.writers.len());
     let reader_at = history.place[read.txn as usize];
     for &txn in &history.order {
         let t = txn as usize;
         if txn == read.txn || (history.place[t] > reader_at && !kept.has(t)) {
             continue;
         }
-        keep(&mut rest, history, txn, reads_of(history, t));
+        keep(rest, history, txn, reads_of(history, t));
         rest.node[t] = history.node[t];
         rest.past[t] = history.past[t];
         rest.sources[t] = history.sources[t];
@@ -131,14 +141,13 @@ fn remaining<S: Set>(
         *writers = all.and(rest.committed);
     }
     let reader = read.txn as usize;
-    keep(&mut rest, history, read.txn, history.first_read[reader] as usize..place);
+    keep(rest, history, read.txn, history.first_read[reader] as usize..place);
     rest.pending = read.txn;
     rest.node[reader] = read.node;
     rest.past[reader] = read.past;
     rest.sources[reader] = read.sources;
-    let possible = rest.reorder(program, level, &mut scratch.forced);
+    let possible = rest.reorder(program, level, forced);
     debug_assert!(possible, "a prefix of a history that a level allows is allowed");
-    rest
 }
 
 fn keep<S: Set>(rest: &mut History<S>, history: &History<S>, txn: Txn, reads: std::ops::Range<usize>) {
@@ -157,18 +166,21 @@ fn reads_of<S: Set>(history: &History<S>, t: usize) -> std::ops::Range<usize> {
     first..next.map_or(history.reads.len(), |&next| history.first_read[next as usize] as usize)
 }
 
-/// The history in which the read at `place` sees the last transaction instead, or `None` if the level does not allow it.
-pub fn swapped<S: Set>(
+/// Makes `moved` the history in which the read at `place` sees the last transaction instead; `false` if the level does not
+/// allow it.
+pub fn swap<S: Set>(
+    moved: &mut History<S>,
     history: &History<S>,
     program: &Program<S>,
     level: Level,
     place: usize,
     scratch: &mut Scratch<S>,
-) -> Option<History<S>> {
+) -> bool {
     let txn = *history.order.last().expect("a transaction has just ended");
     let kept = history.past[txn as usize].or(S::single(txn as usize));
     let Read { key, .. } = history.reads[place];
-    let mut moved = remaining(history, program, level, place, kept, scratch);
-    let mut undo = Undo::default();
-    moved.read(program, level, (key, txn), &mut scratch.forced, &mut undo).then_some(moved)
+    let Scratch { forced, undo, .. } = scratch;
+    remaining(moved, history, program, level, place, kept, forced);
+    undo.clear();
+    moved.read(program, level, (key, txn), forced, undo)
 }

@@ -15,7 +15,7 @@ use crate::commit_order::Orders;
 use crate::history::{History, INITIAL, Program, Txn, Undo};
 use crate::level::Level;
 use crate::outcomes::{Choices, Shown, State, States, fingerprint, keep_best, keep_first};
-use crate::swaps::{Scratch, movable, swapped};
+use crate::swaps::{Scratch, movable, swap};
 
 /// Which executions are walked through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,7 +105,7 @@ enum Frame {
 }
 
 /// An execution with the choices that are left on the way to it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Branch<S> {
     history: History<S>,
     frames: Vec<Frame>,
@@ -121,6 +121,8 @@ struct Branch<S> {
 #[derive(Debug)]
 pub struct Worker<S> {
     branches: Vec<Branch<S>>,
+    /// Branches that are done, for their memory.
+    spare: Vec<Branch<S>>,
     scratch: Scratch<S>,
     /// Executions that cannot go on until a behaviour is told.
     pub parked: Vec<Task<S>>,
@@ -141,6 +143,7 @@ impl<S: Set> Default for Worker<S> {
     fn default() -> Self {
         Worker {
             branches: Vec::new(),
+            spare: Vec::new(),
             scratch: Scratch::default(),
             parked: Vec::new(),
             counts: Counts::default(),
@@ -161,22 +164,22 @@ impl<S: Set> Worker<S> {
 
     /// Takes a task on, before everything that is left to do.
     pub fn take(&mut self, known: &Known<'_, S>, task: Task<S>) {
-        let Task { mut history, weight, unknown } = task;
+        let Task { history, weight, unknown } = task;
+        let branch = self.spare.pop().unwrap_or_default();
+        self.start(known, Branch { history, weight, ..branch }, unknown);
+    }
+
+    /// Starts a branch, or sets its execution aside if what its pending transaction does next is not known.
+    fn start(&mut self, known: &Known<'_, S>, mut branch: Branch<S>, unknown: Option<(Node, Value)>) {
         if let Some((node, value)) = unknown {
             let Some(child) = known.behaviours.after(node, value) else {
-                self.parked.push(Task { history, weight, unknown });
+                self.parked.push(Task { history: branch.history, weight: branch.weight, unknown });
                 return;
             };
-            self.enter(known, &mut history, child);
+            branch.history.node[branch.history.pending as usize] = child;
+            self.counts.explored += 1 + u64::from(known.behaviours.at(child).steps);
         }
-        self.branches.push(Branch {
-            history,
-            frames: Vec::new(),
-            sources: Vec::new(),
-            moves: Vec::new(),
-            undo: Undo::default(),
-            weight,
-        });
+        self.branches.push(branch);
         self.forward(known);
     }
 
@@ -189,7 +192,9 @@ impl<S: Set> Worker<S> {
     pub fn next(&mut self, known: &Known<'_, S>) -> bool {
         while let Some(branch) = self.branches.last_mut() {
             let Some(frame) = branch.frames.last_mut() else {
-                self.branches.pop();
+                let mut done = self.branches.pop().expect("there is a branch");
+                done.undo.clear();
+                self.spare.push(done);
                 continue;
             };
             match frame {
@@ -224,16 +229,16 @@ impl<S: Set> Worker<S> {
                     *next += 1;
                     let weight = *weight;
                     let steering = known.question.steering;
-                    match swapped(&branch.history, known.program, steering, place, &mut self.scratch) {
-                        None => {
-                            self.counts.done += weight;
-                            continue;
-                        }
-                        Some(history) => {
-                            self.start(known, history, weight);
-                            return true;
-                        }
+                    let mut moved = self.spare.pop().unwrap_or_default();
+                    if !swap(&mut moved.history, &branch.history, known.program, steering, place, &mut self.scratch) {
+                        self.spare.push(moved);
+                        self.counts.done += weight;
+                        continue;
                     }
+                    moved.weight = weight;
+                    let unknown = just_read(&moved.history, known.behaviours);
+                    self.start(known, moved, Some(unknown));
+                    return true;
                 }
             }
             self.forward(known);
@@ -242,23 +247,11 @@ impl<S: Set> Worker<S> {
         false
     }
 
-    /// Starts a branch on an execution whose pending transaction has just read.
-    fn start(&mut self, known: &Known<'_, S>, history: History<S>, weight: f64) {
-        let read = *history.reads.last().expect("the pending transaction has read");
-        let value = history.written(known.behaviours, read.source, read.key);
-        self.take(known, Task { history, weight, unknown: Some((read.node, value)) });
-    }
-
     fn begin(&mut self, known: &Known<'_, S>, txn: Txn) {
         let branch = self.branches.last_mut().expect("there is a branch");
         branch.history.begin(known.program, txn);
         let root = branch.history.node[txn as usize];
         self.counts.explored += 1 + u64::from(known.behaviours.at(root).steps);
-    }
-
-    fn enter(&mut self, known: &Known<'_, S>, history: &mut History<S>, node: Node) {
-        history.node[history.pending as usize] = node;
-        self.counts.explored += 1 + u64::from(known.behaviours.at(node).steps);
     }
 
     /// Goes on with the next source of the read that the last frame is about; `false` if none is left, the frame is gone then.
@@ -474,16 +467,22 @@ impl<S: Set> Worker<S> {
                 *end -= 1;
                 let (place, weight) = (branch.moves[*end as usize] as usize, *weight);
                 history.reorder(program, question.steering, &mut self.scratch.forced);
-                let Some(history) = swapped(&history, program, question.steering, place, &mut self.scratch) else {
+                let mut moved = History::default();
+                if !swap(&mut moved, &history, program, question.steering, place, &mut self.scratch) {
                     self.counts.done += weight;
                     return None;
-                };
-                let read = *history.reads.last().expect("the moved read is the last");
-                let value = history.written(behaviours, read.source, read.key);
-                Some(Task { history, weight, unknown: Some((read.node, value)) })
+                }
+                let unknown = Some(just_read(&moved, behaviours));
+                Some(Task { history: moved, weight, unknown })
             }
         }
     }
+}
+
+/// What the pending transaction has just read, and at the end of which stretch.
+fn just_read<S: Set>(history: &History<S>, behaviours: &Behaviours) -> (Node, Value) {
+    let read = history.reads.last().expect("the pending transaction has read");
+    (read.node, history.written(behaviours, read.source, read.key))
 }
 
 impl Frame {

@@ -22,8 +22,11 @@ type ShownRow = (u32, Sources, Option<State>);
 /// Numbers: explored, end states, histories, fruitless, beyond, and the part that is done.
 type CountsRow = (u64, u64, u64, u64, u64, f64);
 
+/// A commit order: each step's transaction and whether it is the commit, and how many steps lead to the state asked for.
+type OrderRow = (Vec<(u16, bool)>, usize);
+
 enum Any {
-    Small(Explorer<u64>),
+    Small(Box<Explorer<u64>>),
     Large(Box<Explorer<Wide>>),
 }
 
@@ -87,7 +90,7 @@ impl Exploration {
             return Err(PyValueError::new_err("there is one level for each transaction"));
         }
         let any = if sessions.len() <= u64::CAPACITY {
-            Any::Small(Explorer::new(sessions, question, threads))
+            Any::Small(Box::new(Explorer::new(sessions, question, threads)))
         } else if sessions.len() <= Wide::CAPACITY {
             Any::Large(Box::new(Explorer::new(sessions, question, threads)))
         } else {
@@ -183,7 +186,7 @@ impl Exploration {
     }
 
     /// A commit order of a complete history: each step, whether it is the commit, and how many steps lead to the state.
-    fn commit_order(&self, history: Sources, state: Option<State>) -> PyResult<Option<(Vec<(u16, bool)>, usize)>> {
+    fn commit_order(&self, history: Sources, state: Option<State>) -> PyResult<Option<OrderRow>> {
         let found = each!(&*self.lock(), explorer => explorer.commit_order(&choices(history), state.as_ref()));
         let found = found.map_err(|_| PyValueError::new_err("no execution of this program"))?;
         Ok(found.map(|(steps, reached)| {
