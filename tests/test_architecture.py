@@ -20,7 +20,7 @@ LINES_MAX = 80
 LARGER = {
     "isolde._core.synthetic.generate": "one parameter for each setting of the generator, all by keyword",
     "isolde.semantics.core.primitives.primitive": "one row of the table of primitives, a parameter a column",
-    "isolde.semantics.tables.constraints._resolved": "an insert that meets a row: the table, the row and the statement's parts",
+    "isolde.engines.check.decide.check": "the options of a check, all by keyword, and one question a level",
     "isolde.workloads.applications.rubis.random_browse": "a transaction of RUBiS has the parameters that RUBiS gives it",
     "isolde.workloads.applications.tpcc.payment": "a transaction of TPC-C has the parameters and steps that TPC-C gives it",
 }

@@ -258,10 +258,8 @@ def test_show_draws_what_run_drew(kept: Path, more: tuple[str, ...]) -> None:
 
 def test_show_says_in_a_line_what_is_no_result(kept: Path) -> None:
     (kept / "no.json").write_text("{}")
-    (kept / "printed.json").write_text(isolde("check", "--json", "h.txt", cwd=kept).out)
     for name, words in (
         ("no.json", "no report"),
-        ("printed.json", "use --report"),
         ("none.json", "No such file"),
         ("h.txt", "no JSON"),
     ):
@@ -269,6 +267,16 @@ def test_show_says_in_a_line_what_is_no_result(kept: Path) -> None:
         assert shown.status == 2
         assert words in shown.err
         assert shown.err.count("\n") == 1
+
+
+def test_show_draws_what_json_printed_as_far_as_it_goes(kept: Path) -> None:
+    printed = isolde("check", "--json", "--level", "ser", "--level", "si", "h.txt", cwd=kept)
+    (kept / "printed.json").write_text(printed.out)
+    shown = isolde("show", "printed.json", cwd=kept)
+    assert shown.status == printed.status == 1
+    assert "serializable: VIOLATED" in shown.out
+    assert "snapshot-isolation: satisfied" in shown.out
+    assert "write-skew" in shown.out
 
 
 def test_versions_and_initial_values_of_an_explored_history_are_kept() -> None:

@@ -13,19 +13,18 @@ import click
 from isolde.campaigns.explore import DEFAULT_LEVEL, ExploreListener, ExploreOptions
 from isolde.campaigns.explore import explore as explore_program
 from isolde.cli.keeping import keep_report, report_option
-from isolde.cli.main import Exit, paint, say
+from isolde.cli.main import Exit, paint, say, status_of
 from isolde.engines.explore.files import program_of, programs_in
 from isolde.engines.explore.program import Origin, Program
 from isolde.engines.explore.question import Question, explored_level
 from isolde.engines.explore.search import INTERRUPTED, Progress
 from isolde.errors import UsageError
-from isolde.findings import Report, Verdict
+from isolde.findings import Report
 from isolde.formats.jsonl import transaction_line
 from isolde.history import History
 from isolde.report.any import as_document, as_text
 from isolde.visible import dumped, visible
 
-_STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdict.UNDECIDED: Exit.UNDECIDED}
 _SERIOUS = (Exit.VIOLATED, Exit.INTERRUPTED, Exit.UNDECIDED, Exit.HOLDS)
 _EVERY_S = 0.2
 
@@ -150,7 +149,7 @@ def explore(
             line.clear()
             keep_report(report, found)
             click.echo(dumped(as_document(found)) if as_json else as_text(found, paint))
-            status.append(_STATUS[found.verdict])
+            status.append(status_of(found))
             if _interrupted(found):
                 say("interrupted; what was explored so far is shown")
                 status.append(Exit.INTERRUPTED)

@@ -295,8 +295,9 @@ def _drawn_broken(broken: BrokenInvariant) -> list[str]:
 def _pictured(anomaly: Anomaly | None, history: History) -> list[str]:
     """The transactions, those of a cycle as ``check`` draws them."""
     named = {transaction.id: transaction for transaction in history.transactions}
-    rows = [] if anomaly is None else pictures(anomaly, named, all_cases=False)
-    drawn = set() if anomaly is None else set(anomaly.transactions)
+    if anomaly is None or not named.keys() >= set(anomaly.transactions):
+        return [f"    {label(one)}" for one in history.transactions]
+    rows, drawn = pictures(anomaly, named, all_cases=False), set(anomaly.transactions)
     return rows + [f"    {label(one)}" for one in history.transactions if one.id not in drawn]
 
 
