@@ -53,6 +53,19 @@ class MalformedNotation(InputError):
 
 
 @dataclass(eq=False)
+class MalformedSchedule(InputError):
+    """A text is no schedule: neither the JSON of one nor a file of PostgreSQL's isolation tester."""
+
+    file: str
+    line: int
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.found}; expected {self.expected}"
+
+
+@dataclass(eq=False)
 class MalformedProgram(InputError):
     """A text is no SQL, or no procedure; ``place`` is source, line and column."""
 
