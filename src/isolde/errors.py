@@ -121,6 +121,8 @@ class StatementFailed(OutsideError):
 
     statement: str
     reason: str
+    code: int = 0
+    """The database's number for the error, where the adapter tells it."""
 
     def __str__(self) -> str:
         shown = self.statement if len(self.statement) <= _SHOWN else self.statement[:_SHOWN] + " …"
@@ -132,6 +134,8 @@ class Aborted(OutsideError):
     """The database ended a transaction: a serialization failure, a deadlock, a duplicate key. A new one may succeed."""
 
     reason: str
+    code: int = 0
+    """The database's number for the error, where the adapter tells it."""
 
     def __str__(self) -> str:
         return f"the database aborted the transaction: {self.reason}"

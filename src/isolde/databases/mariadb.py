@@ -323,8 +323,8 @@ def _translated(error: Exception, text: str) -> Exception:
     if code in _LOST:
         return ConnectionLost(f"{reason} (error {code})")
     if code in _ABORTED:
-        return Aborted(f"{reason} (error {code})")
-    return StatementFailed(text, reason)
+        return Aborted(f"{reason} (error {code})", code)
+    return StatementFailed(text, reason, code)
 
 
 def _open(url: str) -> Database:

@@ -12,7 +12,6 @@ from isolde.errors import InputError, MalformedSchedule
 from isolde.formats.placed_json import Placed, read_placed
 from isolde.formats.spec import SCHEDULES_MAX, parse_spec
 from isolde.history.json_text import NumberText, json_text
-from isolde.history.model import Scalar
 from isolde.history.schedule import Played, PlayedStep, Row, Schedule, ScheduleStep
 
 _SIZE_MAX = 64 * 2**20
@@ -239,23 +238,3 @@ def _step_document(step: PlayedStep) -> dict[str, Any]:
     if step.waited_for:
         document["waited_for"] = list(step.waited_for)
     return document
-
-
-def scalar(value: object) -> Scalar:
-    """A value that a driver returned, as a history can hold it: times and bytes as text, a float as its shortest decimal.
-
-    >>> scalar(0.1), scalar(b"ab"), scalar(float("nan"))
-    (Decimal('0.1'), '\\\\x6162', 'nan')
-    """
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case Decimal():
-            return value if value.is_finite() else str(value)
-        case float():
-            number = Decimal(repr(value))
-            return number if number.is_finite() else str(value)
-        case bytes() | bytearray() | memoryview():
-            return "\\x" + bytes(value).hex()
-        case _:
-            return str(value)

@@ -42,6 +42,11 @@ _BEGIN = re.compile(r"(begin|start\s+transaction)\b", re.IGNORECASE)
 _COMMIT = re.compile(r"(commit|end)\b(?!\s+prepared\b)", re.IGNORECASE)
 _ROLLBACK = re.compile(r"(rollback|abort)\b(?!\s+((work|transaction)\s+)?(to|prepared)\b)", re.IGNORECASE)
 _CHANGE = re.compile(r"(insert|update|delete|replace|merge)\b", re.IGNORECASE)
+_PLAIN_WORDS = re.compile(
+    r"(select|insert|update|delete|replace|merge|values|begin|start|commit|end|rollback|abort|savepoint|release|set|lock)\b",
+    re.IGNORECASE,
+)
+_SELECT_INTO = re.compile(r"select\b.*\binto\b", re.IGNORECASE | re.DOTALL)
 _LEVEL = re.compile(r"isolation\s+level\s+(serializable|repeatable\s+read|read\s+committed|read\s+uncommitted)\b", re.I)
 
 
@@ -102,6 +107,11 @@ def is_setting(statement: str) -> bool:
     return _SET.match(statement) is not None and _SET_KEPT.match(statement) is None
 
 
+def sets(statement: str) -> bool:
+    """Whether it sets anything at all."""
+    return _SET.match(statement) is not None
+
+
 def begins(statement: str) -> bool:
     """Whether it begins a transaction."""
     return _BEGIN.match(statement) is not None
@@ -120,6 +130,11 @@ def rolls_back(statement: str) -> bool:
 def changes(statement: str) -> bool:
     """Whether it is a plain change of rows, of which a database tells how many."""
     return _CHANGE.match(statement) is not None
+
+
+def is_plain(statement: str) -> bool:
+    """Whether it certainly defines nothing: a query, a change of rows, the beginning or end of a transaction."""
+    return _PLAIN_WORDS.match(statement) is not None and _SELECT_INTO.match(statement) is None
 
 
 def level_in(statement: str) -> str | None:
