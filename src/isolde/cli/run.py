@@ -20,6 +20,7 @@ from isolde.cli.application import run_application
 from isolde.cli.main import Exit, paint, say
 from isolde.cli.matrix import matrix
 from isolde.cli.progress import ProgressLine
+from isolde.cli.schedule import play_file
 from isolde.cli.shown import named_transactions
 from isolde.cli.target import Target, Wanted, opened
 from isolde.cli.windows import WindowCheck
@@ -96,6 +97,11 @@ _STATUS = {Verdict.SATISFIED: Exit.HOLDS, Verdict.VIOLATED: Exit.VIOLATED, Verdi
     is_flag=True,
     help="Check while running, in windows or growing rounds, and stop at a violation.",
 )
+@click.option(
+    "--schedule",
+    metavar="FILE",
+    help="Play one given interleaving of statements: a JSON file, or a .spec file of PostgreSQL's isolation tester.",
+)
 @click.option("--matrix", "as_matrix", is_flag=True, help="Every level and every anomaly of this database, as a table.")
 @click.option("--keys", type=click.IntRange(1), default=50, show_default=True)
 @click.option("--operations", type=click.IntRange(1), help="Operations a transaction. [default: the workload's]")
@@ -156,6 +162,7 @@ def run(
     only_level: bool,
     isolation: str | None,
     nemesis: str,
+    schedule: str | None,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -169,9 +176,13 @@ def run(
     isolde run postgresql://postgres@localhost/test --isolation serializable --transactions 20000
     isolde run mariadb://root@localhost/test --isolation repeatable-read --check si
     isolde run --start postgresql
+    isolde run --schedule two_terminals.json --start postgresql
 
     A private table is made for the run and dropped again. 'isolde databases' lists the databases and their levels.
     """
+    if schedule is not None:
+        with _ended_like_ctrl_c():
+            return play_file(schedule, url, kind, setting, isolation, options["output"], as_json=as_json)
     faults = _faults(nemesis)
     if options["as_matrix"]:
         _refuse_beside_matrix(options | {"nemesis": nemesis, "isolation": None if driver else isolation})

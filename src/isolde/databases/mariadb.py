@@ -157,6 +157,11 @@ class MariadbDatabase:
     def offers(self) -> tuple[Offer, ...]:
         return self._offers
 
+    @property
+    def nodes(self) -> int:
+        """How many servers the URL names."""
+        return len(self._addresses)
+
     def create(self, table: Table) -> None:
         texts = statements(table, _DIALECT)
         with closing(self._administrator()) as session:

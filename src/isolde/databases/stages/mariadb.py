@@ -17,7 +17,7 @@ from isolde.databases.contract import Database, Kind, Offer, Table
 from isolde.databases.mariadb import MariadbConnection, MariadbDatabase
 from isolde.databases.stage import Answer, Stage, StagedSession, Waiting
 from isolde.databases.stages.tables import Prepared, in_order_of_creation, values_of
-from isolde.errors import ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed
+from isolde.errors import ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed, UsageError
 from isolde.history.schedule import Ended, Failure, Row, sorted_rows
 from isolde.tx.dialects import Dialect
 from isolde.tx.script import begins, changes, commits, is_plain, is_setting, rolls_back, sets, statements_of
@@ -296,4 +296,6 @@ def _quoted(name: str) -> str:
 
 def open_stage(database: Database) -> Stage:
     assert isinstance(database, MariadbDatabase)
+    if database.nodes > 1:
+        raise UsageError("a schedule is played on one server, which tells who waits; name one node of the cluster")
     return MariadbStage(database)

@@ -136,6 +136,7 @@ class Player:
         self._stage = open_stage(adapter, database)
         self._over: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
         self._workers: list[_Worker] = []
+        self._stopped = False
 
     @property
     def store(self) -> str:
@@ -164,6 +165,13 @@ class Player:
         return Recorded(
             schedule, played, tuple(sent), first, levels, stage.store, stage.dialect, dict(stage.settings)
         )
+
+    def stop(self) -> None:
+        """Makes ``play`` end with ``ConnectionLost``, from any thread."""
+        self._stopped = True
+        for worker in self._workers:
+            if worker.current is not None:
+                worker.session.cancel()
 
     def close(self) -> None:
         """Ends the sessions and removes the private place."""
@@ -245,6 +253,8 @@ class Player:
         begun = time.monotonic()
         look_s = _FIRST_LOOK_S
         while busy := [worker.current for worker in workers if worker.current is not None]:
+            if self._stopped:
+                raise ConnectionLost("stopped")
             # What was seen to wait before may have been freed by this step: then the database is asked at once.
             first_s = 0.0 if all(one.seen_waiting for one in busy) else look_s
             if self._took_returns(playing.number, first_s):
