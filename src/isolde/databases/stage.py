@@ -70,6 +70,8 @@ class Stage(Protocol):
     """Name and version, as ``postgresql 15.18``."""
     patience_s: float
     """After this, a step that did not return counts as waiting, whatever ``waiting`` says."""
+    deadlocks_linger: bool
+    """Whether sessions may be seen to wait for each other in a circle for a while, before the database breaks it."""
     settings: Mapping[str, str]
     """Those of the server that change what a level does."""
 

@@ -98,6 +98,7 @@ class DuckdbSession:
 class DuckdbStage:
     dialect = Dialect.POSTGRESQL
     patience_s = _PATIENCE_S
+    deadlocks_linger = False
     settings: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, database: DuckdbDatabase) -> None:

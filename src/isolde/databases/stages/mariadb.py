@@ -127,6 +127,7 @@ class MariadbSession:
 class MariadbStage:
     dialect = Dialect.MYSQL
     patience_s = _PATIENCE_S
+    deadlocks_linger = False
 
     def __init__(self, database: MariadbDatabase) -> None:
         self._database = database

@@ -106,6 +106,7 @@ def _answer(statement: str, told: Told) -> Answer:
 class PostgresqlStage:
     dialect = Dialect.POSTGRESQL
     patience_s = _PATIENCE_S
+    deadlocks_linger = True
     settings: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, database: PostgresqlDatabase) -> None:

@@ -119,6 +119,7 @@ def _failure(code: int, text: str) -> Failure:
 class SqliteStage:
     dialect = Dialect.SQLITE
     patience_s = _PATIENCE_S
+    deadlocks_linger = False
 
     def __init__(self, database: SqliteDatabase) -> None:
         self.store = f"sqlite {sqlite3.sqlite_version}"

@@ -293,7 +293,9 @@ class Player:
                     if workers[place].name not in worker.current.waited_for:
                         worker.current.waited_for.append(workers[place].name)
         busy = [place for place, worker in enumerate(workers) if worker.current is not None]
-        return all(told[place].waits and not told[place].outside for place in busy) and not _circular(told)
+        if not all(told[place].waits and not told[place].outside for place in busy):
+            return False
+        return not (self._stage.deadlocks_linger and _circular(told))
 
     def _free(self, workers: list[_Worker]) -> None:
         """Ends what waits after the last step: it never returned."""
@@ -341,6 +343,7 @@ def _played(playing: _Playing) -> PlayedStep:
         sqlstate=failed.sqlstate if failed else None,
         returned_after=playing.returned_after,
         ended=ends[-1] if ends else None,
-        waited_for=tuple(playing.waited_for),
+        # A wait that was over before the next step was sent may or may not have been seen.
+        waited_for=tuple(playing.waited_for) if playing.returned_after != playing.number else (),
         message=failed.message if failed else "",
     )
