@@ -50,10 +50,14 @@ def play_file(
     _refuse_others()
     read = read_schedules(file)
     if read.left_out:
-        say(f"{file}: names no permutation; the first {len(read.schedules):,} orders are played, {read.left_out:,} are not")
+        say(
+            f"{file}: names no permutation; the first {len(read.schedules):,} orders are played, {read.left_out:,} are not"
+        )
     with ExitStack() as stack:
         fast = _FAST.get(kind or "", ())
-        target = opened(Wanted(url, kind, None, None, (), (), None, (), (*fast, *settings) if kind else settings), stack)
+        target = opened(
+            Wanted(url, kind, None, None, (), (), None, (), (*fast, *settings) if kind else settings), stack
+        )
         place = Path(output) if output else _new_directory(target.adapter.name)
         _refuse_place(place)
         player = aside(lambda: Player(target.adapter, target.database, whom=True))
@@ -66,7 +70,9 @@ def play_file(
             path = place / (_HISTORY if len(read.schedules) == 1 else f"history-{number:04}.jsonl")
             _write(path, recorded)
             name = schedule.name or Path(file).stem
-            results.append(PlayedSchedule(name, recorded.schedule, recorded.played, recorded.levels, seconds, str(path)))
+            results.append(
+                PlayedSchedule(name, recorded.schedule, recorded.played, recorded.levels, seconds, str(path))
+            )
             if not as_json:
                 width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
                 click.echo(render_schedule(player.store, results[-1], width, paint))

@@ -58,7 +58,7 @@ _SENT_AS: tuple[tuple[type, int], ...] = ((Decimal, _NUMERIC), (float, 701), (da
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What one statement of several returned: its rows, how the server calls what it did (``UPDATE 1``), and the error if it failed."""
+    """What one statement of several returned: rows, what the server calls it (``UPDATE 1``), and the error if it failed."""
 
     rows: Rows
     tag: bytes
@@ -117,8 +117,8 @@ class PostgresqlConnection(KeyValueConnection):
     def script(self, text: str, within_s: float | None = None) -> list[Told]:
         """Sends a text with any number of statements as it is, and gives what each of them returned.
 
-        A statement that fails is the last; ``ConnectionLost`` if nobody answers (within so many seconds). libpq's own call that waits would give the last answer
-        alone, and its call for one answer keeps every other thread of ours waiting.
+        A statement that fails is the last; ``ConnectionLost`` if nobody answers (within so many seconds). libpq's own call that
+        waits would give the last answer alone, and its call for one answer keeps every other thread of ours waiting.
         """
         try:
             self._connection.send_query(text.encode())

@@ -9,9 +9,9 @@
     permutation r1 c1
 
 A permutation is a schedule, named by its steps. Where the file has none, every order is one in which each session's steps keep
-theirs; there may be very many, so that they are made up to a limit. An SQL block ends with the first closing brace, as there. What
-says which step must wait for which (``c1(r2, *)``) is for the tester's output and is passed over; so is the teardown of all, since the
-tables live in a private place that is removed.
+theirs; there may be very many, so that they are made up to a limit. An SQL block ends with the first closing brace, as there.
+What says which step must wait for which (``c1(r2, *)``) is for the tester's output and is passed over; so is the teardown of all,
+since the tables live in a private place that is removed.
 """
 
 from __future__ import annotations

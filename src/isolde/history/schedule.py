@@ -70,11 +70,11 @@ class Schedule:
 class PlayedStep:
     """A step and what came of it.
 
-    ``rows`` are the rows that it returned, of several statements all in order, and ``None`` if it returned none; ``count`` is how many
-    rows its changes affected, ``None`` if it changed nothing. ``returned_after`` is the number (from 0) of the last step that
-    had been sent when it returned: its own number if it returned at once, ``None`` if it never did. ``ended`` says how the transaction
-    ended, of a step that ended one: a COMMIT of a failed transaction has no error and is ``rolled-back``.
-    ``waited_for`` are the sessions that it was seen to wait for, as far as the database tells.
+    ``rows`` are the rows that it returned, of several statements all in order, and ``None`` if it returned none; ``count`` is how
+    many rows its changes affected, ``None`` if it changed nothing. ``returned_after`` is the number (from 0) of the last step
+    that had been sent when it returned: its own number if it returned at once, ``None`` if it never did. ``ended`` says how the
+    transaction ended, of a step that ended one: a COMMIT of a failed transaction has no error and is ``rolled-back``.
+    ``waited_for`` are the sessions for which it waited while other steps were sent, as far as the database tells.
     """
 
     session: str

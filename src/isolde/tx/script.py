@@ -10,7 +10,7 @@ import re
 
 from isolde.tx.dialects import Dialect
 
-# A statement's parts: comments, and quoted texts and names, in which a semicolon ends nothing. What is not closed goes on to the end.
+# A statement's parts: comments, and quoted texts and names, in which a semicolon ends nothing. What is open goes on to the end.
 _LINE, _BLOCK = r"(?P<line>--[^\n]*)", r"(?P<block>/\*)"
 _PLAIN = r"""'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)"""
 _ESCAPED = r"""'(?:[^'\\]|''|\\.)*(?:'|$)|"(?:[^"\\]|""|\\.)*(?:"|$)"""

@@ -1,8 +1,8 @@
 """A database of a MariaDB or MySQL server in which schedules are played. InnoDB itself tells who waits.
 
 ``information_schema.innodb_trx`` and ``innodb_lock_waits`` are copies that the server renews at most ten times a second, and
-never while somebody reads them more often; ``SHOW ENGINE INNODB STATUS`` tells of this very moment, but not for whom a transaction
-waits. So the status is asked for every step, and the tables only if the caller wants to know for whom.
+never while somebody reads them more often; ``SHOW ENGINE INNODB STATUS`` tells of this very moment, but not for whom a
+transaction waits. So the status is asked for every step, and the tables only if the caller wants to know for whom.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class MariadbStage:
             self._administrator.close()
             reason = getattr(error, "reason", error)
             raise DatabaseUnavailable(
-                f"no private database could be made for schedules: {reason}; the user needs the right to CREATE and DROP databases"
+                f"no private database could be made for schedules: {reason}; the user needs the rights CREATE and DROP"
             ) from None
 
     def prepare(self, schema: Sequence[str], rows: Mapping[str, Sequence[Row]]) -> None:
@@ -196,9 +196,7 @@ class MariadbStage:
             waits &= self._waiting_threads()
         others = self._waits_for_other_things(threads) - waits
         edges = self._edges(threads) if whom and waits & set(threads) else {}
-        return [
-            Waiting(thread in waits or thread in others, frozenset(edges.get(thread, ()))) for thread in threads
-        ]
+        return [Waiting(thread in waits or thread in others, frozenset(edges.get(thread, ()))) for thread in threads]
 
     def _waiting_threads(self) -> set[int]:
         status = str(self._ask("SHOW ENGINE INNODB STATUS")[0][2])
@@ -281,7 +279,9 @@ class MariadbStage:
         raise StatementFailed("SELECT @@SESSION.tx_isolation", "the server has no variable for the isolation level")
 
     def _settings(self) -> dict[str, str]:
-        rows = self._ask("SHOW VARIABLES WHERE variable_name IN ('innodb_snapshot_isolation', 'innodb_rollback_on_timeout')")
+        rows = self._ask(
+            "SHOW VARIABLES WHERE variable_name IN ('innodb_snapshot_isolation', 'innodb_rollback_on_timeout')"
+        )
         return {str(name): str(value) for name, value in rows}
 
     def _connect(self) -> MariadbConnection:

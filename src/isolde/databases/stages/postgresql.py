@@ -45,8 +45,14 @@ _CHANGES = (b"INSERT", b"UPDATE", b"DELETE", b"MERGE")
 _PATIENCE_S = 20.0
 _DEADLOCK_MS = 20
 # A transaction that asks to be DEFERRABLE waits for others without a lock.
-_WAITING = "SELECT pg_blocking_pids(p) || pg_safe_snapshot_blocking_pids(p) FROM unnest('{%s}'::int[]) WITH ORDINALITY AS u(p, n) ORDER BY n"
-_TABLES = "SELECT relname FROM pg_class WHERE relnamespace = '{schema}'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY relname"
+_WAITING = (
+    "SELECT pg_blocking_pids(p) || pg_safe_snapshot_blocking_pids(p)"
+    " FROM unnest('{%s}'::int[]) WITH ORDINALITY AS u(p, n) ORDER BY n"
+)
+_TABLES = (
+    "SELECT relname FROM pg_class WHERE relnamespace = '{schema}'::regnamespace AND relkind IN ('r', 'p')"
+    " AND NOT relispartition ORDER BY relname"
+)
 
 
 class PostgresqlSession:
@@ -179,10 +185,7 @@ class PostgresqlStage:
             return {}
         told = self._script(";".join(f"SELECT * FROM {self._schema}.{_quoted(name)}" for name in names))
         _refuse(told, *names)
-        return {
-            name: sorted_rows(values_of(one.rows.rows or []))
-            for name, one in zip(names, told, strict=True)
-        }
+        return {name: sorted_rows(values_of(one.rows.rows or [])) for name, one in zip(names, told, strict=True)}
 
     def _names(self) -> list[str]:
         if self._plain.tables is None:

@@ -1,7 +1,7 @@
 """A file of SQLite in which schedules are played: its own, since SQLite has no schemas that could be private.
 
-SQLite waits for a lock by trying again and again, where it waits at all (a transaction that has read already is refused at once). The
-same is done here with a short limit and without end, so that a session knows that it waits, and can stop.
+SQLite waits for a lock by trying again and again, where it waits at all (a transaction that has read already is refused at once).
+The same is done here with a short limit and without end, so that a session knows that it waits, and can stop.
 """
 
 from __future__ import annotations
@@ -125,7 +125,9 @@ class SqliteStage:
         self.store = f"sqlite {sqlite3.sqlite_version}"
         self._directory = HeldDirectory("schedule")
         self._file = str(self._directory.path / "schedule.db")
-        self._administrator = sqlite3.connect(self._file, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
+        self._administrator = sqlite3.connect(
+            self._file, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
+        )
         mode = self._administrator.execute(f"PRAGMA journal_mode = {database.journal_mode()}").fetchone()[0]
         self._administrator.execute("PRAGMA synchronous = OFF")
         self.settings: Mapping[str, str] = {"journal_mode": str(mode)}
@@ -169,7 +171,7 @@ class SqliteStage:
         self._directory.remove()
 
     def _made(self) -> list[tuple[str, str]]:
-        query = "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
+        query = "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT GLOB 'sqlite_*' ORDER BY name"
         return [(str(kind), str(name)) for kind, name in self._administrator.execute(query)]
 
     def _run(self, text: str, parameters: Sequence[Any] = ()) -> None:

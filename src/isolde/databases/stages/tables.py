@@ -38,7 +38,9 @@ class Prepared:
 
     def same(self, what: tuple[tuple[str, ...], ...]) -> bool:
         """Whether these very tables are there; tables that come from more than plain definitions are always made anew."""
-        return what == self._what and all(created_table(text) or _INDEX.match(text) or changes(text) for text in what[0])
+        return what == self._what and all(
+            created_table(text) or _INDEX.match(text) or changes(text) for text in what[0]
+        )
 
     def look(self, statements: Iterable[str]) -> None:
         """A session sends these; any of them but a query or change of rows may redefine something."""
@@ -52,9 +54,7 @@ def created_table(statement: str) -> str | None:
     return match["name"] if match else None
 
 
-def in_order_of_creation(
-    schema: Sequence[str], rows: Mapping[str, Sequence[Row]]
-) -> list[tuple[str, Sequence[Row]]]:
+def in_order_of_creation(schema: Sequence[str], rows: Mapping[str, Sequence[Row]]) -> list[tuple[str, Sequence[Row]]]:
     """The tables that have rows, those first that are made first: a row may refer to one of a table made before its own."""
     made = [(created_table(text) or "").lower() for text in schema]
     places = {name: place for place, name in enumerate(made)}

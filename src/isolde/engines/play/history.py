@@ -8,7 +8,7 @@ from typing import Any
 from isolde.engines.play.player import Recorded, Sent
 from isolde.history import History, Sql, Status, Transaction
 from isolde.history.schedule import Ended
-from isolde.tx.script import begins, commits, is_setting, level_in, rolls_back
+from isolde.tx.script import begins, commits, level_in, rolls_back
 
 _OF_TABLES = re.compile(r"create\s+(\w+\s+)*?(table|index)\b", re.IGNORECASE)
 _OF_PROCEDURES = re.compile(r"create\s+(or\s+replace\s+)?(procedure|function)\b", re.IGNORECASE)
@@ -57,9 +57,7 @@ def _transactions(session: str, sent: list[Sent], level: str | None) -> list[Tra
     def close(transaction: _Open, status: Status) -> None:
         extra = {"level": transaction.level} if transaction.level else {}
         found.append(
-            Transaction(
-                0, session, tuple(transaction.ops), status, transaction.start, transaction.end, extra=extra
-            )
+            Transaction(0, session, tuple(transaction.ops), status, transaction.start, transaction.end, extra=extra)
         )
 
     for one in sent:

@@ -6,8 +6,8 @@
                                               who waits for whom?  (asked of the database by another connection)
 
 The next step is sent when every session is at rest: its statement returned, or it waits for a lock that only another step can
-free. A session that waits for somebody who is still at work is not at rest, nor is one in a circle of waits: the database will break
-that by itself. Where a database does not tell who waits, what has not returned after a while counts as waiting.
+free. A session that waits for somebody who is still at work is not at rest, nor is one in a circle of waits: the database will
+break that by itself. Where a database does not tell who waits, what has not returned after a while counts as waiting.
 
 A ``Player`` keeps its connections, so that thousands of schedules can be played on one server:
 
@@ -28,8 +28,8 @@ from types import TracebackType
 from isolde.databases import Adapter, Database, Offer, offer_named
 from isolde.databases.stage import Answer, StagedSession, Waiting
 from isolde.databases.stages import open_stage
-from isolde.errors import ConnectionLost, IsoldeError, OutsideError, UsageError
-from isolde.history.schedule import Ended, Failure, Played, PlayedStep, Row, Schedule, ScheduleStep
+from isolde.errors import ConnectionLost, OutsideError, UsageError
+from isolde.history.schedule import Played, PlayedStep, Row, Schedule, ScheduleStep
 from isolde.tx.dialects import Dialect
 
 # Most statements return before; then the database is asked whether it is a lock that keeps one.
@@ -162,9 +162,7 @@ class Player:
         played = self._play(schedule, sent, first)
         levels = {name: offer.called if offer else None for name, offer in self._offers(schedule).items()}
         stage = self._stage
-        return Recorded(
-            schedule, played, tuple(sent), first, levels, stage.store, stage.dialect, dict(stage.settings)
-        )
+        return Recorded(schedule, played, tuple(sent), first, levels, stage.store, stage.dialect, dict(stage.settings))
 
     def stop(self) -> None:
         """Makes ``play`` end with ``ConnectionLost``, from any thread."""
@@ -189,9 +187,7 @@ class Player:
             for name, level in schedule.sessions.items()
         }
 
-    def _play(
-        self, schedule: Schedule, sent: list[Sent], first: dict[str, tuple[Row, ...]] | None = None
-    ) -> Played:
+    def _play(self, schedule: Schedule, sent: list[Sent], first: dict[str, tuple[Row, ...]] | None = None) -> Played:
         offers = self._offers(schedule)
         self._stage.prepare(schedule.schema, schedule.rows)
         if first is not None:
