@@ -80,6 +80,19 @@ class MalformedNotation(InputError):
 
 
 @dataclass(eq=False)
+class MalformedSchedule(InputError):
+    """A text is no schedule: neither the JSON of one nor a file of PostgreSQL's isolation tester."""
+
+    file: str
+    line: int
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.found}; expected {self.expected}"
+
+
+@dataclass(eq=False)
 class MalformedProgram(InputError):
     """A text is no SQL, or no procedure; ``place`` is source, line and column."""
 
@@ -136,6 +149,8 @@ class StatementFailed(OutsideError):
     statement: str
     reason: str
     word: str = "other"
+    code: int = 0
+    """The database's number for the error, where the adapter tells it."""
 
     def __str__(self) -> str:
         shown = self.statement if len(self.statement) <= _SHOWN else self.statement[:_SHOWN] + " …"
@@ -151,6 +166,8 @@ class Aborted(OutsideError):
 
     reason: str
     word: str = "other"
+    code: int = 0
+    """The database's number for the error, where the adapter tells it."""
 
     def __str__(self) -> str:
         return f"the database aborted the transaction: {self.reason}"

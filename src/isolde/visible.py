@@ -57,7 +57,11 @@ def dumped(content: object) -> str:
     >>> print(dumped({"id": "a\x9b\u202eä"}))
     {"id": "a\u009b\u202eä"}
     """
-    text = json.dumps(content, ensure_ascii=False)
+    return printable_json(json.dumps(content, ensure_ascii=False))
+
+
+def printable_json(text: str) -> str:
+    """The same for what is JSON already, on one line."""
     return text if text.isprintable() else "".join(sign if sign.isprintable() else _json_escape(sign) for sign in text)
 
 

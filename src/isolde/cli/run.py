@@ -27,6 +27,7 @@ from isolde.campaigns.target import Wanted
 from isolde.cli.keeping import keep_report, report_option
 from isolde.cli.main import Exit, paint, say, status_of
 from isolde.cli.progress import ProgressLine
+from isolde.cli.schedule import play_file
 from isolde.databases.servers import KINDS
 from isolde.engines.record import Fault
 from isolde.errors import UsageError
@@ -67,6 +68,11 @@ from isolde.workloads.applications import is_application
     "--until-violation",
     is_flag=True,
     help="Check while running, in windows or growing rounds, and stop at a violation.",
+)
+@click.option(
+    "--schedule",
+    metavar="FILE",
+    help="Play one given interleaving of statements: a JSON file, or a .spec file of PostgreSQL's isolation tester.",
 )
 @click.option("--matrix", "as_matrix", is_flag=True, help="Every level and every anomaly of this database, as a table.")
 @click.option("--keys", type=click.IntRange(1), default=50, show_default=True)
@@ -129,6 +135,7 @@ def run(
     only_level: bool,
     isolation: str | None,
     nemesis: str,
+    schedule: str | None,
     as_json: bool,
     report: str | None,
     **options: Any,
@@ -143,9 +150,13 @@ def run(
     isolde run postgresql://postgres@localhost/test --isolation serializable --transactions 20000
     isolde run mariadb://root@localhost/test --isolation repeatable-read --check si
     isolde run --start postgresql
+    isolde run --schedule two_terminals.json --start postgresql
 
     A private table is made for the run and dropped again. 'isolde databases' lists the databases and their levels.
     """
+    if schedule is not None:
+        with _ended_like_ctrl_c():
+            return play_file(schedule, url, kind, setting, isolation, options["output"], as_json=as_json)
     faults = _faults(nemesis)
     if options["as_matrix"]:
         _refuse_beside_matrix(options | {"nemesis": nemesis, "isolation": None if driver else isolation})

@@ -158,6 +158,11 @@ class MariadbDatabase:
     def offers(self) -> tuple[Offer, ...]:
         return self._offers
 
+    @property
+    def nodes(self) -> int:
+        """How many servers the URL names."""
+        return len(self._addresses)
+
     def create(self, table: Table) -> None:
         texts = statements(table, _DIALECT)
         with closing(self._administrator()) as session:
@@ -324,8 +329,8 @@ def _translated(error: Exception, text: str) -> Exception:
     if code in _LOST:
         return ConnectionLost(f"{reason} (error {code})")
     if code in _ABORTED:
-        return Aborted(f"{reason} (error {code})", of_mysql(code))
-    return StatementFailed(text, reason, of_mysql(code))
+        return Aborted(f"{reason} (error {code})", of_mysql(code), code)
+    return StatementFailed(text, reason, of_mysql(code), code)
 
 
 def _open(url: str) -> Database:

@@ -6,8 +6,9 @@ import os
 import select
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,7 @@ _OFFERS = (
 _BEGIN = {offer.name: f"BEGIN ISOLATION LEVEL {offer.called}" for offer in _OFFERS}
 
 # Values of libpq's enumerations, which are part of its binary interface; psycopg is not imported before it is needed.
-_COMMAND_OK, _TUPLES_OK = 1, 2
+_EMPTY, _COMMAND_OK, _TUPLES_OK, _COPY_OUT, _COPY_IN = 0, 1, 2, 3, 4
 _CONNECTION_BAD = 1
 _POLL_READING, _POLL_OK = 1, 3
 _SEVERITY, _SQLSTATE, _MESSAGE = ord("V"), ord("C"), ord("M")
@@ -54,6 +55,16 @@ _NO_RIGHT = "42501"
 # The numbers of types that parameters are sent as.
 _BOOLEAN, _BIGINT, _INTEGER, _NUMERIC = 16, 20, 23, 1700
 _SENT_AS: tuple[tuple[type, int], ...] = ((Decimal, _NUMERIC), (float, 701), (datetime, 1114))
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one statement of several returned: rows, what the server calls it (``UPDATE 1``), and the error if it failed."""
+
+    rows: Rows
+    tag: bytes
+    sqlstate: str = ""
+    reason: str = ""
 
 
 class PostgresqlConnection(KeyValueConnection):
@@ -102,17 +113,57 @@ class PostgresqlConnection(KeyValueConnection):
         sent = [_sent(value) for value in parameters]
         types = [_type(value) for value in parameters]
         result = self._ask(statement, self._connection.exec_params, statement.encode(), sent, types)
-        if result.status != _TUPLES_OK:
-            return Rows(None, result.command_tuples)
-        decoders = [_DECODERS.get(result.ftype(column), bytes.decode) for column in range(result.nfields)]
-        rows = [
-            tuple(
-                None if (raw := result.get_value(row, column)) is None else decode(raw)
-                for column, decode in enumerate(decoders)
-            )
-            for row in range(result.ntuples)
-        ]
-        return Rows(rows, result.ntuples)
+        return _rows(result)
+
+    def script(self, text: str, within_s: float | None = None) -> list[Told]:
+        """Sends a text with any number of statements as it is, and gives what each of them returned.
+
+        A statement that fails is the last; ``ConnectionLost`` if nobody answers (within so many seconds). libpq's own call that
+        waits would give the last answer alone, and its call for one answer keeps every other thread of ours waiting.
+        """
+        try:
+            self._connection.send_query(text.encode())
+            return list(self._told(text, within_s))
+        except self._refused as error:
+            raise ConnectionLost(_first_line(str(error))) from None
+
+    def _told(self, text: str, within_s: float | None) -> Iterator[Told]:
+        poll = select.poll()
+        poll.register(self._connection.socket, select.POLLIN)
+        while True:
+            while self._connection.is_busy():
+                if not poll.poll(None if within_s is None else within_s * 1000):
+                    raise ConnectionLost(f"no answer within {within_s:g} s")
+                self._connection.consume_input()
+            result = self._connection.get_result()
+            if result is None:
+                return
+            if result.status in (_COPY_OUT, _COPY_IN):
+                raise StatementFailed(text, "COPY from or to the client is not supported here")
+            if result.status in (_COMMAND_OK, _TUPLES_OK):
+                yield Told(_rows(result), result.command_status or b"")
+            elif result.status != _EMPTY:
+                failure = _translated(self._connection, result, text)
+                if isinstance(failure, ConnectionLost):
+                    raise failure
+                state = (result.error_field(_SQLSTATE) or b"").decode()
+                reason = _first_line((result.error_field(_MESSAGE) or b"").decode(errors="replace"))
+                yield Told(Rows(None, None), b"", state, reason)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, be it a failed one."""
+        return self._connection.transaction_status != _TRANSACTION_IDLE
+
+    @property
+    def backend(self) -> int:
+        """The server's number for this connection."""
+        return self._connection.backend_pid
+
+    def cancel(self) -> None:
+        """Makes a statement fail that waits, from another thread."""
+        with suppress(self._refused):
+            self._connection.get_cancel().cancel()
 
     def begin(self, offer: Offer) -> None:
         self._plain(_BEGIN[offer.name])
@@ -232,6 +283,20 @@ def _await_connection(connection: PGconn, wait_s: float) -> str | None:
         if asked == _POLL_OK:
             return None
     return _first_line(connection.get_error_message())
+
+
+def _rows(result: PGresult) -> Rows:
+    if result.status != _TUPLES_OK:
+        return Rows(None, result.command_tuples)
+    decoders = [_DECODERS.get(result.ftype(column), bytes.decode) for column in range(result.nfields)]
+    rows = [
+        tuple(
+            None if (raw := result.get_value(row, column)) is None else decode(raw)
+            for column, decode in enumerate(decoders)
+        )
+        for row in range(result.ntuples)
+    ]
+    return Rows(rows, result.ntuples)
 
 
 def _translated(connection: PGconn, result: PGresult, text: str) -> Exception:

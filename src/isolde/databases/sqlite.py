@@ -116,6 +116,16 @@ class SqliteDatabase:
     def offers(self) -> tuple[Offer, ...]:
         return _OFFERS
 
+    def journal_mode(self) -> str:
+        """That of the user's own file, if there is one: it decides who waits for whom."""
+        if self._temporary is not None or not Path(self._file).exists():
+            return "wal"
+        try:
+            with closing(sqlite3.connect(f"{Path(self._file).resolve().as_uri()}?mode=ro", uri=True)) as connection:
+                return str(connection.execute("PRAGMA journal_mode").fetchone()[0])
+        except sqlite3.Error as error:
+            raise DatabaseUnavailable(f"sqlite: {self._file} cannot be read: {error}") from None
+
     def create(self, table: Table) -> None:
         texts = statements(table, _DIALECT)
         try:
