@@ -58,13 +58,14 @@ class MariadbSession:
         self._connection, self._stage = connection, stage
         self.thread = int(stage.one(connection, "SELECT CONNECTION_ID()"))
         self._default = str(stage.one(connection, stage.level_query))
-        self._open = self._lost = False
+        self._open = self._lost = self._locked = False
         self._level, self._changed, self._uses = self._default, False, -1
         connection.execute(f"SET SESSION innodb_lock_wait_timeout = {_LOCK_WAIT_S}")
 
     def run(self, text: str) -> list[Answer]:
         kept = [part for part in statements_of(text, Dialect.MYSQL) if not is_setting(part)]
         self._stage.plain.look(kept)
+        self._locked = self._locked or "get_lock" in text.lower()
         self._changed = self._changed or not all(map(is_plain, kept)) or any(map(sets, kept))
         answers: list[Answer] = []
         for statement in kept:
@@ -117,6 +118,9 @@ class MariadbSession:
 
     def roll_back(self) -> None:
         self._connection.execute("ROLLBACK")
+        if self._locked:
+            self._connection.execute("DO RELEASE_ALL_LOCKS()")
+            self._locked = False
         self._open = self._lost = False
 
     def cancel(self) -> None:

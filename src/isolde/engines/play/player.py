@@ -235,6 +235,9 @@ class Player:
             worker.session.restore(offer)
             worker.name = name
             workers[name] = worker
+        # Nobody else of us is to keep a lock from an earlier schedule.
+        for worker in self._workers[len(offers) :]:
+            worker.session.restore(None)
         return workers
 
     def _around(self, worker: _Worker, texts: Sequence[str], sent: list[Sent]) -> None:
