@@ -53,9 +53,10 @@ benchmark-search: $(VENV)/.benchmark-extras
 	$(BIN)/python benchmarks/search.py --growth
 	$(BIN)/python benchmarks/deletes.py
 
-# Three minutes: runs on a private PostgreSQL, against pgbench.
+# Three minutes: runs on a private PostgreSQL, against pgbench; steps of schedules.
 benchmark-run: $(VENV)/.test-extras
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/schedules.py postgresql
 
 # Some minutes: exploring the clients of five applications.
 benchmark-explore: $(VENV)/.test-extras

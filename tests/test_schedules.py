@@ -216,6 +216,7 @@ def test_kinds_of_statements() -> None:
     assert is_setting("SET GLOBAL TRANSACTION ISOLATION LEVEL SERIALIZABLE")
     assert not is_setting("set session transaction isolation level read committed")
     assert not is_setting("set @x = 1")
+    assert not is_setting("SET spec.session = 1")
     assert not is_setting("update t set a = 1")
     assert rolls_back("ROLLBACK")
     assert not rolls_back("rollback to savepoint a")

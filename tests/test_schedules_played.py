@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+import signal
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +23,7 @@ from isolde.formats.schedules import schedule_of
 from isolde.history.schedule import Ended, Failure, Played, Schedule, ScheduleStep
 from isolde.report.schedule import PlayedSchedule, render_schedule
 from known_schedules import FAST, STORES, answers_of, levels_of, names, played_at, stores_of, url_at
-from running import isolde
+from running import ISOLDE, as_user, fresh_signals, isolde
 
 SCHEMA = {"schema": ["create table test (id int primary key, value int)"], "rows": {"test": [[1, 10], [2, 20]]}}
 
@@ -160,9 +164,9 @@ def test_nothing_is_left_and_nothing_of_the_user_is_touched(fast: Callable[[str]
         ("mariadb", "SHOW DATABASES LIKE 'isolde%'"),
     ):
         adapter, database = open_database(fast(store).url)
-        connection = database.connect(Table("", Kind.REGISTERS, 0))
-        connection.execute("create table mine (id int)")  # type: ignore[attr-defined]
-        connection.execute("insert into mine values (1)")  # type: ignore[attr-defined]
+        connection: Any = database.connect(Table("", Kind.REGISTERS, 0))
+        connection.execute("create table mine (id int)")
+        connection.execute("insert into mine values (1)")
         with Player(adapter, database) as player:
             played = player.play(schedule_of({"steps": [["a", "delete from mine"]]}))
             assert played.steps[0].error is Failure.OTHER
@@ -170,9 +174,9 @@ def test_nothing_is_left_and_nothing_of_the_user_is_touched(fast: Callable[[str]
                 player.play(schedule_of({"schema": ["create tabel t"], "steps": [["a", "select 1"]]}))
             # The player is as good as before.
             assert player.play(schedule_of({"steps": [["a", "select 1"]]})).steps[0].rows == ((1,),)
-        assert connection.execute("select * from mine").rows == [(1,)]  # type: ignore[attr-defined]
-        assert list(connection.execute(listed).rows or []) == []  # type: ignore[attr-defined]
-        connection.execute("drop table mine")  # type: ignore[attr-defined]
+        assert connection.execute("select * from mine").rows == [(1,)]
+        assert list(connection.execute(listed).rows or []) == []
+        connection.execute("drop table mine")
         connection.close()
         database.close()
 
@@ -222,6 +226,47 @@ def test_a_spec_file_of_several_permutations_is_played(fast: Callable[[str], Run
     history = decode(read(skew["history"]))
     assert history.extra["rows"] == {"d": [[1, True], [2, True]]}
     assert {t.extra["level"] for t in history.transactions} == {"SERIALIZABLE"}
+
+
+def test_an_interrupted_schedule_leaves_nothing_behind(fast: Callable[[str], Running], tmp_path: Path) -> None:
+    for store, sleep, listed in (
+        ("postgresql", "select pg_sleep(60)", "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'isolde%'"),
+        ("mariadb", "select sleep(60)", "SHOW DATABASES LIKE 'isolde%'"),
+    ):
+        file = tmp_path / f"{store}.json"
+        steps = [["A", "begin"], ["A", "update test set id = 5 where id = 1"], ["B", "delete from test"], ["A", sleep]]
+        file.write_text(json.dumps(SCHEMA | {"steps": steps}))
+        command = [*ISOLDE, "run", "--schedule", str(file), fast(store).url, "-o", str(tmp_path / store)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=fresh_signals)
+        _, database = open_database(fast(store).url)
+        connection: Any = database.connect(Table("", Kind.REGISTERS, 0))
+        deadline = time.monotonic() + 30
+        while not connection.execute(listed).rows and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=30)
+        assert (process.returncode, out, error.strip()) == (130, b"", b"isolde: interrupted")
+        assert not connection.execute(listed).rows
+        connection.close()
+        database.close()
+
+
+def test_a_server_that_does_not_tell_who_waits_is_waited_for_with_patience(fast: Callable[[str], Running]) -> None:
+    adapter, database = open_database(fast("mariadb").url)
+    connection: Any = database.connect(Table("", Kind.REGISTERS, 0))
+    connection.execute("CREATE USER plain@localhost IDENTIFIED BY 'x'")
+    connection.execute("CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'x'")
+    for host in ("localhost", "127.0.0.1"):
+        connection.execute(f"GRANT CREATE, DROP, SELECT, INSERT, UPDATE, DELETE ON *.* TO plain@'{host}'")
+    steps = [["A", "begin"], ["A", "delete from test"], ["B", "delete from test"], ["A", "commit"]]
+    adapter, limited = open_database(as_user(fast("mariadb").url, "plain", "x"))
+    with closing(limited), Player(adapter, limited) as player:
+        played = player.play(schedule_of(SCHEMA | {"steps": steps}))
+    assert [step.returned_after for step in played.steps] == [0, 1, 3, 3]
+    connection.execute("DROP USER plain@localhost, plain@'127.0.0.1'")
+    connection.close()
+    database.close()
 
 
 @pytest.mark.parametrize("url", ["sqlite:", "duckdb:"])

@@ -35,7 +35,9 @@ _SET = re.compile(r"(set|reset)\b", re.IGNORECASE)
 _SET_KEPT = re.compile(
     r"set\s+((session\s+|local\s+)?transaction\b|session\s+characteristics\b|constraints\b"
     r"|(session\s+|local\s+|@@session\.|@@)?(default_transaction_isolation|default_transaction_read_only|transaction_isolation"
-    r"|transaction_read_only|tx_isolation|autocommit)\b|@(?!@))",
+    r"|transaction_read_only|tx_isolation|autocommit)\b|@(?!@)"
+    # A variable of the user's own in PostgreSQL has a dot in its name; in MySQL those of key caches have, which are the server's.
+    r"|(session\s+|local\s+)?[a-z_]\w*\.(?!key_)\w+)",
     re.IGNORECASE,
 )
 _BEGIN = re.compile(r"(begin|start\s+transaction)\b", re.IGNORECASE)

@@ -39,6 +39,8 @@ _FAILURES = {
 # After these InnoDB has rolled the whole transaction back, after all others the statement alone.
 _ENDS = (1213, 1020, 3101)
 _PATIENCE_S = 20.0
+# Where the server does not tell who waits.
+_BLIND_PATIENCE_S = 0.5
 # A wait is to end by another step, not by the clock.
 _LOCK_WAIT_S = 3600
 # Between a lock that is not to be had and the search for a deadlock there are some instructions: a wait is looked at twice.
@@ -56,13 +58,14 @@ class MariadbSession:
         self._connection, self._stage = connection, stage
         self.thread = int(stage.one(connection, "SELECT CONNECTION_ID()"))
         self._default = str(stage.one(connection, stage.level_query))
-        self._open = self._lost = False
+        self._open = self._lost = self._locked = False
         self._level, self._changed, self._uses = self._default, False, -1
         connection.execute(f"SET SESSION innodb_lock_wait_timeout = {_LOCK_WAIT_S}")
 
     def run(self, text: str) -> list[Answer]:
         kept = [part for part in statements_of(text, Dialect.MYSQL) if not is_setting(part)]
         self._stage.plain.look(kept)
+        self._locked = self._locked or "get_lock" in text.lower()
         self._changed = self._changed or not all(map(is_plain, kept)) or any(map(sets, kept))
         answers: list[Answer] = []
         for statement in kept:
@@ -115,6 +118,9 @@ class MariadbSession:
 
     def roll_back(self) -> None:
         self._connection.execute("ROLLBACK")
+        if self._locked:
+            self._connection.execute("DO RELEASE_ALL_LOCKS()")
+            self._locked = False
         self._open = self._lost = False
 
     def cancel(self) -> None:
@@ -126,7 +132,6 @@ class MariadbSession:
 
 class MariadbStage:
     dialect = Dialect.MYSQL
-    patience_s = _PATIENCE_S
     deadlocks_linger = False
 
     def __init__(self, database: MariadbDatabase) -> None:
@@ -143,6 +148,7 @@ class MariadbStage:
             self.level_query = f"SELECT @@SESSION.{self.level_variable}"
             self.settings: Mapping[str, str] = self._settings()
             self._tells = self._can_tell()
+            self.patience_s = _PATIENCE_S if self._tells else _BLIND_PATIENCE_S
             self._ask(f"CREATE DATABASE {self.name} CHARACTER SET utf8mb4")
             self._ask(f"USE {self.name}")
         except OutsideError as error:
@@ -240,7 +246,12 @@ class MariadbStage:
 
     def close(self) -> None:
         try:
-            self._ask(f"DROP DATABASE {self.name}")
+            try:
+                self._ask(f"DROP DATABASE {self.name}")
+            except ConnectionLost:
+                self._administrator.close()
+                self._administrator = self._connect()
+                self._ask(f"DROP DATABASE {self.name}")
         except OutsideError as error:
             raise DatabaseUnavailable(
                 f"the database {self.name} could not be dropped: {error}; drop it with: DROP DATABASE {self.name}"

@@ -16,7 +16,7 @@ from isolde.databases.postgresql import PostgresqlConnection, PostgresqlDatabase
 from isolde.databases.stage import Answer, Stage, StagedSession, Waiting
 from isolde.databases.stages.tables import Prepared, in_order_of_creation, values_of
 from isolde.databases.waiting import FILL_S, LOCK_S
-from isolde.errors import DatabaseUnavailable, OutsideError, StatementFailed
+from isolde.errors import ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed
 from isolde.history.model import Scalar
 from isolde.history.schedule import Ended, Failure, Row, sorted_rows
 from isolde.tx.dialects import Dialect
@@ -195,15 +195,23 @@ class PostgresqlStage:
 
     def close(self) -> None:
         try:
-            with suppress(OutsideError):
-                self._script(f"SET lock_timeout = '{LOCK_S:g}s'")
-            self._ask(f"DROP SCHEMA {self._schema} CASCADE")
+            try:
+                self._drop()
+            except ConnectionLost:
+                self._administrator.close()
+                self._administrator = self._connect()
+                self._drop()
         except OutsideError as error:
             raise DatabaseUnavailable(
                 f"the schema {self._schema} could not be dropped: {error}; drop it with: DROP SCHEMA {self._schema} CASCADE"
             ) from None
         finally:
             self._administrator.close()
+
+    def _drop(self) -> None:
+        with suppress(StatementFailed):
+            self._ask(f"SET lock_timeout = '{LOCK_S:g}s'")
+        self._ask(f"DROP SCHEMA {self._schema} CASCADE")
 
     def _connect(self) -> PostgresqlConnection:
         return self._database.connect(Table("", Kind.REGISTERS, 0))

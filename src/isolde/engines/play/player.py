@@ -22,6 +22,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 
@@ -167,19 +168,26 @@ class Player:
     def stop(self) -> None:
         """Makes ``play`` end with ``ConnectionLost``, from any thread."""
         self._stopped = True
-        for worker in self._workers:
-            if worker.current is not None:
-                worker.session.cancel()
+        self._cancel_all()
 
     def close(self) -> None:
         """Ends the sessions and removes the private place."""
-        for worker in self._workers:
-            if worker.current is not None:
-                worker.session.cancel()
+        self._end_sessions()
+        self._stage.close()
+
+    def _end_sessions(self) -> None:
+        self._cancel_all()
         for worker in self._workers:
             worker.stop()
         self._workers.clear()
-        self._stage.close()
+        self._over = queue.SimpleQueue()
+
+    def _cancel_all(self) -> None:
+        for worker in self._workers:
+            if worker.current is not None:
+                # Where the server is gone, nothing waits any more.
+                with suppress(OutsideError):
+                    worker.session.cancel()
 
     def _offers(self, schedule: Schedule) -> dict[str, Offer | None]:
         return {
@@ -206,8 +214,9 @@ class Player:
                 self._around(workers[name], texts, sent)
             for worker in workers.values():
                 worker.session.roll_back()
-        except ConnectionLost:
-            self._workers.clear()
+        except BaseException:
+            # What the sessions are at is not known any more; the next schedule gets new ones.
+            self._end_sessions()
             raise
         sent += [
             Sent(playing.step.session, answer, playing.start, playing.end)
@@ -226,6 +235,9 @@ class Player:
             worker.session.restore(offer)
             worker.name = name
             workers[name] = worker
+        # Nobody else of us is to keep a lock from an earlier schedule.
+        for worker in self._workers[len(offers) :]:
+            worker.session.restore(None)
         return workers
 
     def _around(self, worker: _Worker, texts: Sequence[str], sent: list[Sent]) -> None:
