@@ -6,7 +6,10 @@ Reduction for Checking Correctness against Transaction Isolation Levels" (PLDI 2
 (b) TPC-C and Wikipedia at causal over the number of sessions and of transactions, as in figure 15. (c) Rates of one core.
 Each exploration is a process of its own, on one core; seconds are that core's. One that is over the limit is a time-out.
 
+With ``--sql`` instead: five client programs over SQL for each of the included applications, rows or sets of ids as objects.
+
     python benchmarks/explore.py [--limit S] [--only clients,scaling,rates]
+    python benchmarks/explore.py --sql [--limit S] [--sessions N] [--transactions N]
 """
 
 from __future__ import annotations
@@ -16,18 +19,22 @@ import multiprocessing
 import statistics
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from cactus import Cactus, drawn
 from cell import peak_megabytes
 from isolde.engines.explore.behaviours import Behaviours
 from isolde.engines.explore.bodies import KeyBodies
-from isolde.engines.explore.program import Program
+from isolde.engines.explore.explore import Explorer, Listening
+from isolde.engines.explore.program import Program, populated
 from isolde.engines.explore.question import Question
 from isolde.engines.explore.search import Limits, Walk
+from isolde.engines.explore.tables import Model
 from isolde.workloads.clients import CLIENTS
+from isolde.workloads.clients.sql import SIZES, sql_clients
 
 PICTURE = Path(__file__).resolve().parent / "explore.svg"
 SEEDS = range(5)
@@ -62,6 +69,11 @@ class Size:
     def program(self) -> Program:
         clients = CLIENTS[self.application]
         return Program(clients.sessions(self.seed, self.sessions, self.transactions), initial=clients.initial())
+
+    def sql_program(self) -> Program:
+        clients = sql_clients(self.application)
+        calls = clients.sessions(self.seed, self.sessions, self.transactions)
+        return Program(calls, application=clients.application, rows=populated(clients.rows()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +111,31 @@ def explored(size: Size, algorithm: str, limit_s: float) -> Ran:
     return Ran(seconds, peak_megabytes(), counts.explored, counts.end_states, counts.histories, walked.complete)
 
 
+def explored_sql(program: Program, algorithm: str, model: Model, limit_s: float) -> Ran:
+    """Explores the client over SQL in this process; the rounds that find out which rows are written are in the time."""
+    began = time.process_time()
+    late = Listening(stop=lambda: time.process_time() - began > limit_s)
+    found = Explorer(program, model).ask(ALGORITHMS[algorithm][0], Limits(threads=1), late)
+    counts, seconds = found.counts, time.process_time() - began
+    return Ran(seconds, peak_megabytes(), counts.explored, counts.end_states, counts.histories, found.complete)
+
+
 def measured(size: Size, algorithm: str, limit_s: float) -> Ran:
-    """Explores in a process of its own, which begins as small as this one."""
+    """Explores in a process of its own."""
+    return apart(lambda: explored(size, algorithm, limit_s), f"exploring {size} by {algorithm}")
+
+
+def apart(work: Callable[[], Ran], what: str) -> Ran:
+    """Works in a process of its own, which begins as small as this one."""
     fork = multiprocessing.get_context("fork")
     receiving, sending = fork.Pipe(duplex=False)
-    process = fork.Process(target=lambda: sending.send(explored(size, algorithm, limit_s)))
+    process = fork.Process(target=lambda: sending.send(work()))
     process.start()
     sending.close()
     try:
         ran: Ran = receiving.recv()
     except EOFError:
-        sys.exit(f"exploring {size} by {algorithm} failed")
+        sys.exit(f"{what} failed")
     process.join()
     return ran
 
@@ -174,6 +200,34 @@ def scaling(limit_s: float) -> None:
     print()
 
 
+def sql(limit_s: float, sessions: int, transactions: int) -> None:
+    """The clients over SQL at the three levels, in both models of tables."""
+    print(f"{sessions} sessions x {transactions} transactions, at most {limit_s:g} s each; (over) was not finished\n")
+    print(
+        "| tables | client | end states at CC | histories at SI | at SER | seconds at CC, SI, SER | calls at CC | MB |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    models: tuple[Model, ...] = ("rows", "set")
+    for model in models:
+        for size in (Size(application, seed, sessions, transactions) for application in SIZES for seed in SEEDS):
+            # Read here once, and not in every process.
+            program = size.sql_program()
+            ran = [
+                apart(partial(explored_sql, program, algorithm, model, limit_s), f"exploring {size} over SQL")
+                for algorithm in ("CC", "CC + SI", "CC + SER")
+            ]
+            found = (ran[0].end_states, ran[1].histories, ran[2].histories)
+            numbers = (f"{n:,}" if row.finished else "(over)" for n, row in zip(found, ran, strict=True))
+            calls = f"{ran[0].explored:,}" if ran[0].finished else f"over {ran[0].explored:,}"
+            seconds = ", ".join(f"{row.seconds:.2f}" for row in ran)
+            memory = max(row.megabytes for row in ran)
+            print(
+                f"| {model} | {size.application} {size.seed} | {' | '.join(numbers)} | {seconds} | {calls} | {memory:.0f} |",
+                flush=True,
+            )
+    print()
+
+
 def rates(limit_s: float) -> None:
     """What one core does a second at causal, on programs that keep it busy; and whether memory grows with time."""
     print(
@@ -198,7 +252,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of an exploration; the paper's is 1800")
     parser.add_argument("--only", default="clients,scaling,rates")
+    parser.add_argument("--sql", action="store_true", help="the clients over SQL instead")
+    parser.add_argument("--sessions", type=int, default=3, help="of a client over SQL")
+    parser.add_argument("--transactions", type=int, default=3, help="of each session of a client over SQL")
     options = parser.parse_args()
+    if options.sql:
+        sql(options.limit, options.sessions, options.transactions)
+        return
     if "clients" in options.only:
         clients(options.limit)
     if "scaling" in options.only:

@@ -232,12 +232,10 @@ class _Line:
             return
         self._next = progress.seconds + _EVERY_S
         counts = progress.counts
-        left = ""
-        if counts.done > 0.001 and progress.seconds > 2:
-            left = f"  about {progress.seconds * (1 - counts.done) / counts.done:,.0f} s left"
+        # No percentage: `counts.done` is near 1 long before large programs end (docs/design/explore.md, known limits).
         sys.stderr.write(
             f"\r\x1b[K{question.level}  {progress.seconds:,.0f} s  {counts.explored:,} explored"
-            f"  {counts.histories:,} histories  {counts.done:.1%}{left}"
+            f"  {counts.histories:,} histories"
         )
         sys.stderr.flush()
 
