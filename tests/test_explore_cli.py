@@ -126,6 +126,11 @@ def test_transactions_may_have_levels_of_their_own(tmp_path: Path) -> None:
         ("tx.nothing()", "AttributeError"),
         ("import sys; sys.exit(3)", "SystemExit"),
         ("import os; os.system('true')", "os.system"),
+        ("yield tx.read('x')", "generator"),
+        (
+            "while True:\n        try:\n            tx.read('x')\n        except:\n            continue\n        break",
+            "loop for ever",
+        ),
     ],
 )
 def test_a_body_that_cannot_be_explored_is_named_in_one_line(tmp_path: Path, body: str, told: str) -> None:
@@ -153,11 +158,20 @@ def test_a_body_that_cannot_be_explored_is_named_in_one_line(tmp_path: Path, bod
             "no @transaction function",
         ),
         ("7", "holds no Program"),
+        (
+            "Program(sessions=[[sql]], tables='CREATE TABLE t (a INT PRIMARY KEY, b INT)', rows={'t': [(1,)]})",
+            "2 columns",
+        ),
+        ("Program(sessions=[[sql]], tables='CREATE TABLE t (a INT PRIMARY KEY)', rows={'t': [(None,)]})", "not null"),
+        ("Program(sessions=[[sql]], tables='CREATE TABLE t (a INT PRIMARY KEY)', initial={'x': 1})", "give rows"),
     ],
 )
 def test_a_program_that_is_none_is_told_in_one_line(tmp_path: Path, program: str, told: str) -> None:
     text = DEPOSITS[: DEPOSITS.index("PROGRAM")] + f"PROGRAM = {program}\n"
     text = text.replace('tx.read("x") + amount', "amount")
+    text = text.replace(
+        "PROGRAM =", "from isolde import transaction\n\n@transaction\ndef sql(tx):\n    pass\n\nPROGRAM ="
+    )
     done = explore(tmp_path, text=text)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert told in done.stderr
@@ -208,6 +222,49 @@ def test_a_budget_leaves_it_undecided_and_a_checkpoint_goes_on(tmp_path: Path) -
     assert [rest[key] for key in keys] == [whole[key] for key in keys]
     done = explore(tmp_path, "--level", "rc", "--checkpoint", "left.json", text=small)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_a_walk_that_has_found_violations_goes_on(tmp_path: Path) -> None:
+    text = DEPOSITS.replace("[(deposit, 20)]]", "[(deposit, 20)], [(deposit, 40)]]").replace("== 30", "== 70")
+    (whole,) = results(explore(tmp_path, "--json", text=text))
+    words = ["--budget", "30", "--checkpoint", "left.json", "--list", "all.jsonl", "--json"]
+    for _ in range(10):
+        (part,) = results(explore(tmp_path, *words, text=text))
+        if part["histories"] == whole["histories"]:
+            break
+    keys = ("histories", "explored", "verdict")
+    assert [part[key] for key in keys] == [whole[key] for key in keys]
+    assert part["violations"][0]["state"] == whole["violations"][0]["state"]
+    assert len((tmp_path / "all.jsonl").read_text().splitlines()) == whole["histories"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "try:\n        tx.abort()\n    except BaseException:\n        pass\n    tx.write('x', 9)",
+        "tx.write('x', 9)\n    try:\n        tx.abort()\n    finally:\n        return",
+    ],
+)
+def test_a_transaction_that_gave_up_has_given_up_whatever_it_catches(tmp_path: Path, body: str) -> None:
+    text = f"from isolde import Program\n\ndef f(tx):\n    {body}\n\n"
+    text += "PROGRAM = Program(sessions=[[f]], invariant=lambda state: state['x'] is None)\n"
+    assert results(explore(tmp_path, "--json", text=text))[0]["verdict"] == "satisfied"
+
+
+@pytest.mark.parametrize(
+    "value", ["1.5", "-0.0", "float('inf')", "10**5000", "'\\ud800'", "frozenset({1})", "(1, (2,))"]
+)
+def test_any_hashable_value_can_be_shown(tmp_path: Path, value: str) -> None:
+    text = f"from isolde import Program\n\ndef f(tx):\n    tx.write('x', {value})\n\n"
+    text += "PROGRAM = Program(sessions=[[f]], invariant=lambda state: False)\n"
+    done = explore(tmp_path, "--json", text=text)
+    assert (done.returncode, results(done)[0]["verdict"]) == (1, "violated"), done.stderr
+    assert explore(tmp_path, text=text).returncode == 1
+
+
+def test_what_a_program_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
+    text = DEPOSITS.replace("    tx.write", "    print('hello')\n    tx.write") + "print('module')\n"
+    assert results(explore(tmp_path, "--json", text=text))[0]["histories"] == 3
 
 
 def test_ctrl_c_prints_what_was_explored_and_how_to_go_on(tmp_path: Path) -> None:

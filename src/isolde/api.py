@@ -152,6 +152,8 @@ def explore(
             names = ", ".join(one.name for one in held)
             raise UsageError(f"{program} holds several programs ({names}); explore them one by one")
         program = held[0]
+    if not isinstance(options.get("levels", {}), Mapping):
+        raise UsageError("levels are those of single transactions, by name: {'withdraw': 'ser'}; level is that of all")
     against, checkpoint = options.get("against"), options.get("checkpoint")
     asked = ExploreOptions(
         levels=_names(level),

@@ -96,8 +96,12 @@ def explore(program: Program, options: ExploreOptions, listener: ExploreListener
         findings += _findings(explorer, explored, options)
         if explored.stopped == INTERRUPTED:
             break
-    subject = ProgramSubject(program.name, len(program.sessions), len(program.calls))
-    return Report(subject, tuple(findings))
+    return replace(empty_report(program), findings=tuple(findings))
+
+
+def empty_report(program: Program) -> Report:
+    """A report of a program that nothing was asked about yet."""
+    return Report(ProgramSubject(program.name, len(program.sessions), len(program.calls)), ())
 
 
 def _asked(explorer: Explorer, question: Question, options: ExploreOptions, listener: ExploreListener) -> Explored:
@@ -167,7 +171,12 @@ def _finding(
     spent: Spent,
 ) -> Finding:
     if broken:
-        return Finding(question, Verdict.VIOLATED, _method(explored), spent, broken)
+        rest = (
+            ()
+            if explored.complete
+            else (NotProved(f"{explored.stopped}: there may be other violations, and more histories"),)
+        )
+        return Finding(question, Verdict.VIOLATED, _method(explored), spent, (*broken, *rest))
     if explored.complete:
         return Finding(question, Verdict.SATISFIED, _method(explored), spent)
     how = "give --checkpoint FILE to be able to go on"
@@ -220,7 +229,10 @@ def _anomaly(explorer: Explorer, violation: Violation) -> Anomaly | None:
 
 
 def _explanation(explored: Explored, violation: Violation, anomaly: Anomaly | None) -> str:
-    calls = ", ".join(f"{entry.call.id} is {entry.call}" for entry in violation.history)
+    terminal = "" if not explored.program.over_tables else " in T{}"
+    calls = ", ".join(
+        f"{entry.call.id} is {entry.call}{terminal.format(entry.call.session + 1)}" for entry in violation.history
+    )
     if anomaly is not None:
         why = f"{anomaly.name}: {anomaly.explanation}"
     else:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 
-from isolde.campaigns.explore import DEFAULT_LEVEL, ExploreListener, ExploreOptions
+from isolde.campaigns.explore import DEFAULT_LEVEL, ExploreListener, ExploreOptions, empty_report
 from isolde.campaigns.explore import explore as explore_program
 from isolde.cli.keeping import keep_report, report_option
 from isolde.cli.main import Exit, paint, say, status_of
@@ -22,15 +23,16 @@ from isolde.errors import UsageError
 from isolde.findings import Report
 from isolde.formats.jsonl import transaction_line
 from isolde.history import History
+from isolde.history.json_text import json_text
 from isolde.report.any import as_document, as_text
-from isolde.visible import dumped, visible
+from isolde.visible import printable_json, visible
 
 _SERIOUS = (Exit.VIOLATED, Exit.INTERRUPTED, Exit.UNDECIDED, Exit.HOLDS)
 _EVERY_S = 0.2
 
 
 @click.command()
-@click.argument("program")
+@click.argument("program", required=False)
 @click.option(
     "--level",
     "-l",
@@ -88,12 +90,49 @@ _EVERY_S = 0.2
     "--checkpoint", metavar="FILE", help="Go on from FILE if it is there; write it if the exploration is not finished."
 )
 @click.option(
+    "--store",
+    type=click.Choice(["postgresql", "mariadb", "mysql", "sqlite"]),
+    help="Run the transactions as this database does, on a model of it; without --level, only there.",
+)
+@click.option(
+    "--isolation",
+    "isolations",
+    multiple=True,
+    metavar="LEVEL",
+    help="With --store: the database's level, such as read-committed; NAME=LEVEL for one transaction. [default: its own]",
+)
+@click.option(
+    "--setting",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="With --store: a setting, as innodb_snapshot_isolation=ON.",
+)
+@click.option(
+    "--retries", type=click.IntRange(0), default=0, help="With --store: run aborted transactions again. [default: 0]"
+)
+@click.option(
+    "--schedule",
+    metavar="FILE",
+    help="Instead of a program: one interleaving (JSON, or a .spec file), played on --store.",
+)
+@click.option(
+    "--both", metavar="URL", help="With --schedule: play it on this database too, and say where the two differ."
+)
+@click.option("--reproduce", metavar="URL", help="Replay the schedules of violations on this database.")
+@click.option(
+    "--start",
+    "kind",
+    metavar="DATABASE",
+    help="For --reproduce or --both: a private server of this kind is started for it.",
+)
+@click.option(
     "--list", "listing", metavar="FILE", help="Write every history to FILE, a JSON document each ('-': here)."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (of several programs, one a line).")
 @report_option
 def explore(
-    program: str,
+    program: str | None,
     levels: tuple[str, ...],
     sessions: tuple[str, ...],
     scale: tuple[str, ...],
@@ -107,6 +146,14 @@ def explore(
     seconds: float | None,
     threads: int | None,
     checkpoint: str | None,
+    store: str | None,
+    isolations: tuple[str, ...],
+    settings: tuple[str, ...],
+    retries: int,
+    schedule: str | None,
+    both: str | None,
+    reproduce: str | None,
+    kind: str | None,
     listing: str | None,
     as_json: bool,
     report: str | None,
@@ -118,6 +165,20 @@ def explore(
 
     A failed check or invariant is shown with its shortest history, and with an interleaving that can be typed into terminals.
     """
+    if schedule is not None:
+        if program is not None or store is None:
+            raise UsageError("--schedule is played instead of a program, on a --store")
+        from isolde.cli.explore_store import play_schedules
+
+        general_level, _ = isolations_named(isolations)
+        return play_schedules(schedule, store, general_level, settings, both, kind, as_json=as_json)
+    if program is None:
+        raise UsageError("give a PROGRAM, a Python file or an application; or --schedule FILE with --store")
+    if both is not None:
+        raise UsageError("--both goes with --schedule; --reproduce URL replays what an exploration found")
+    asked_store = None if store is None else _StoreAsked(store, isolations, settings, retries, reproduce, kind)
+    if asked_store is None and (isolations or settings or retries):
+        raise UsageError("--isolation, --setting and --retries go with --store; --level names levels of the literature")
     general, own = _levels(levels)
     options = ExploreOptions(
         levels=general,
@@ -132,7 +193,9 @@ def explore(
         threads=threads,
         checkpoint=checkpoint,
     )
-    programs = _programs(program, sessions, scale, seed)
+    # What a program prints is no part of the answer.
+    with contextlib.redirect_stdout(sys.stderr):
+        programs = _programs(program, sessions, scale, seed)
     if checkpoint is not None and len(programs) > 1:
         raise UsageError(
             f"{program} holds {len(programs)} programs, and a checkpoint one exploration; use a file for each"
@@ -142,19 +205,76 @@ def explore(
             f"{program} holds {len(programs)} programs, and --report keeps one result; use a file for each"
         )
     status: list[Exit] = []
-    with _listing(listing) as listed:
+    with _listing(listing, resumed=checkpoint is not None and Path(checkpoint).exists()) as listed:
         for one in programs:
             line = _Line()
-            found = explore_program(one, options, ExploreListener(line.show, listed))
-            line.clear()
+            # Without a level of the literature, only the store is asked.
+            with contextlib.redirect_stdout(sys.stderr):
+                found = (
+                    explore_program(one, options, ExploreListener(line.show, listed))
+                    if levels or asked_store is None
+                    else empty_report(one)
+                )
+                line.clear()
+                if asked_store is not None:
+                    found = asked_store.joined(one, found, options)
+            if asked_store is None and (reproduce is not None or kind is not None):
+                from isolde.cli.explore_store import reproduced_report
+
+                found = reproduced_report(found, reproduce, kind)
             keep_report(report, found)
-            click.echo(dumped(as_document(found)) if as_json else as_text(found, paint))
+            click.echo(printable_json(json_text(as_document(found))) if as_json else as_text(found, paint))
             status.append(status_of(found))
             if _interrupted(found):
                 say("interrupted; what was explored so far is shown")
                 status.append(Exit.INTERRUPTED)
                 break
     return next(one for one in _SERIOUS if one in status)
+
+
+@dataclass(frozen=True, slots=True)
+class _StoreAsked:
+    """What is asked of a store model beside, or instead of, the levels of the literature."""
+
+    store: str
+    isolations: tuple[str, ...]
+    settings: tuple[str, ...]
+    retries: int
+    reproduce: str | None
+    kind: str | None
+
+    def joined(self, program: Program, found: Report, options: ExploreOptions) -> Report:
+        from isolde.campaigns.store import StoreOptions
+        from isolde.cli.explore_store import on_store, settings_named
+
+        isolation, own = isolations_named(self.isolations)
+        asked = StoreOptions(
+            self.store,
+            isolation or "",
+            own,
+            settings_named(self.settings),
+            options.each_commit,
+            options.calls_max,
+            options.seconds,
+            self.retries,
+        )
+        return on_store(program, asked, found, self.reproduce, self.kind)
+
+
+def isolations_named(texts: tuple[str, ...]) -> tuple[str | None, dict[str, str]]:
+    """The level of all transactions, as the database calls it, and those of transactions by name."""
+    general: str | None = None
+    own: dict[str, str] = {}
+    for text in texts:
+        name, equals, level = text.rpartition("=")
+        spelled = " ".join(level.replace("-", " ").replace("_", " ").lower().split())
+        if equals:
+            own[name] = spelled
+        elif general is not None:
+            raise UsageError(f"--isolation {text}: {general} is given already; NAME=LEVEL is for one transaction")
+        else:
+            general = spelled
+    return general, own
 
 
 def _levels(texts: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -199,24 +319,25 @@ def _interrupted(report: Report) -> bool:
     return any(INTERRUPTED in finding.reason for finding in report.findings)
 
 
-@contextmanager
-def _listing(path: str | None) -> Iterator[Callable[[Question, History], None] | None]:
+@contextlib.contextmanager
+def _listing(path: str | None, *, resumed: bool) -> Iterator[Callable[[Question, History], None] | None]:
     if path is None:
         yield None
         return
-    stream = sys.stdout if path == "-" else Path(path).open("w", encoding="utf-8")  # noqa: SIM115
+    out = sys.stdout
+    stream = out if path == "-" else Path(path).open("a" if resumed else "w", encoding="utf-8")  # noqa: SIM115
 
     def listed(question: Question, history: History) -> None:
         content: dict[str, Any] = {"level": question.level}
         if history.initial:
             content["initial"] = dict(history.initial)
         content["history"] = [transaction_line(transaction) for transaction in history.transactions]
-        stream.write(dumped(content) + "\n")
+        stream.write(printable_json(json_text(content)) + "\n")
 
     try:
         yield listed
     finally:
-        if stream is not sys.stdout:
+        if stream is not out:
             stream.close()
 
 

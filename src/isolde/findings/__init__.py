@@ -24,6 +24,7 @@ from isolde.findings.facts import (
     MatrixFacts,
     MatrixLevel,
     Ran,
+    Remark,
     RunFacts,
     WindowFacts,
 )
@@ -108,6 +109,7 @@ __all__ = [
     "Question",
     "Ran",
     "Refused",
+    "Remark",
     "Report",
     "Robust",
     "RunFacts",

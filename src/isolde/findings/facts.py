@@ -145,4 +145,11 @@ class MatrixFacts:
     levels: tuple[MatrixLevel, ...]
 
 
-Fact = EvidenceUsed | Frontier | RunFacts | ApplicationFacts | MatrixFacts
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something that is worth a sentence beside the findings."""
+
+    text: str
+
+
+Fact = EvidenceUsed | Frontier | RunFacts | ApplicationFacts | MatrixFacts | Remark

@@ -32,6 +32,7 @@ from isolde.findings import (
     Proof,
     Question,
     Refused,
+    Remark,
     Report,
     Robust,
     RunHealth,
@@ -52,7 +53,10 @@ from isolde.visible import Paint, safe_lines, visible
 
 def general_document(report: Report) -> dict[str, Any]:
     """The report for programs."""
-    return {"subject": _subject(report.subject), "results": [_result(finding) for finding in report.findings]}
+    remarks = [fact.text for fact in report.facts if isinstance(fact, Remark)]
+    return {"subject": _subject(report.subject), "results": [_result(finding) for finding in report.findings]} | (
+        {"remarks": remarks} if remarks else {}
+    )
 
 
 def _subject(subject: Subject) -> dict[str, Any]:
@@ -214,6 +218,9 @@ def _lines(report: Report, paint: Paint) -> list[str]:
                 lines += [f"      {label(exhibit[name])}" for name in shown.core if name in exhibit]
         if finding.reproduce:
             lines.append(f"    again: {finding.reproduce}")
+    for fact in report.facts:
+        if isinstance(fact, Remark):
+            lines += [f"  {line}" for line in _wrapped(fact.text)]
     return lines
 
 

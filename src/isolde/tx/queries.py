@@ -15,10 +15,23 @@ class JoinKind(StrEnum):
 
 
 class Lock(StrEnum):
-    """What ``FOR …`` asks for: rows that nobody else may change, or lock, until this transaction ends."""
+    """What ``FOR …`` asks for: rows that nobody else may change, or lock, until this transaction ends.
+
+    PostgreSQL alone has the two that leave what does not touch a key to others.
+    """
 
     UPDATE = "update"
+    NO_KEY_UPDATE = "no key update"
     SHARE = "share"
+    KEY_SHARE = "key share"
+
+
+class Patience(StrEnum):
+    """What a locking query does about a row that somebody else has locked: wait, fail, or leave the row out."""
+
+    WAIT = ""
+    NOWAIT = "nowait"
+    SKIP_LOCKED = "skip locked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,4 +109,5 @@ class Select:
     offset: Expression | None = None
     distinct: bool = False
     lock: Lock | None = None
+    patience: Patience = Patience.WAIT
     place: Place | None = field(default=None, compare=False)

@@ -6,6 +6,7 @@ twice, and the two runs must do the same.
 
 from __future__ import annotations
 
+import inspect
 import signal
 import sys
 import threading
@@ -36,7 +37,7 @@ class Event:
 
     def __str__(self) -> str:
         verb = "write" if self.kind == "write" else "read"
-        return visible(f"{verb} {shown_key(self.key)} = {self.value!r}")
+        return visible(f"{verb} {shown_key(self.key)} = {shown(self.value)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,15 @@ def _marks(trace: Trace) -> tuple[Any, ...]:
 
 def shown_key(key: Any) -> str:
     """A key as people write it; a row of a table as ``accounts[1]``."""
-    return key if isinstance(key, str) else repr(key) if not hasattr(key, "shown") else key.shown()
+    return key if isinstance(key, str) else shown(key) if not hasattr(key, "shown") else str(key.shown())
+
+
+def shown(value: Any) -> str:
+    """The value as Python writes it; one that cannot be written (a number of 5,000 digits, say) by its type."""
+    try:
+        return repr(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
 
 
 class Unanswered(BaseException):
@@ -119,6 +128,9 @@ class Accesses:
         self.reads = 0
         self.asked: tuple[Any, ...] = ()
         """The key that the run waits for, in a tuple of one."""
+        self.given_up: tuple[str, ...] = ()
+        """Why the body gave up, in a tuple of one; whatever it catches, it has given up."""
+        self._caught = 0
 
     def read(self, key: Any) -> Any:
         self._go_on()
@@ -143,16 +155,26 @@ class Accesses:
         self._go_on()
         self.failed.append(Failed(text, self.reads))
 
+    def give_up(self, reason: str) -> NoReturn:
+        if not self.asked:
+            self.given_up = self.given_up or (reason,)
+        raise Ended(reason)
+
     def _go_on(self) -> None:
-        if self.asked:
+        if self.asked or self.given_up:
             # The body caught the first one with a bare except, and goes on with nothing.
-            raise Unanswered
+            self._caught += 1
+            if self._caught > _CAUGHT_MAX:
+                _raise_outside_of_try()
+            raise Unanswered if self.asked else Ended(self.given_up[0])
         if len(self.events) >= EVENTS_MAX:
             raise UsageError(f"more than {EVENTS_MAX:,} reads and writes; does it loop for ever?")
 
     def trace(self, end: Literal["commit", "abort"], reason: str = "", statements: Sequence[Any] = ()) -> Trace:
         if self.asked:
             return Trace(tuple(self.events), "read", self.asked[0], tuple(self.failed), statements=tuple(statements))
+        if self.given_up:
+            end, reason = "abort", self.given_up[0]
         return Trace(tuple(self.events), end, None, tuple(self.failed), reason, tuple(statements))
 
 
@@ -172,7 +194,7 @@ class KeyHandle:
 
     def abort(self, reason: str = "") -> NoReturn:
         """Ends the transaction without effect."""
-        raise Ended(reason)
+        self._accesses.give_up(reason)
 
     def check(self, condition: object, text: str = "check") -> None:
         """Notes that the condition must hold here, whatever the other transactions do."""
@@ -217,7 +239,7 @@ def ended(call: Call, accesses: Accesses, body: Callable[[], Any]) -> tuple[Lite
     """Runs a body; how it ended, and the reason if it gave up. A failed ``assert`` is a failed check that gives up."""
     try:
         with _watched():
-            body()
+            _refuse_unfinished(body())
     except Unanswered:
         return "commit", ""
     except (Ended, AbortedByProgram) as given_up:
@@ -227,7 +249,9 @@ def ended(call: Call, accesses: Accesses, body: Callable[[], Any]) -> tuple[Lite
             accesses.note_failed(str(error) or "assert")
         return "abort", str(error)
     except _TooLong:
-        raise UsageError(f"{call} computes for more than {BODY_S:g} s; does it loop for ever?") from None
+        raise UsageError(
+            f"{call} computes for more than {BODY_S:g} s, or catches every exception and tries again; does it loop for ever?"
+        ) from None
     except UsageError as error:
         raise UsageError(f"{call}: {error}") from None
     except IsoldeError:
@@ -243,6 +267,14 @@ def ended(call: Call, accesses: Accesses, body: Callable[[], Any]) -> tuple[Lite
             "; give up with tx.abort() instead"
         ) from None
     return "commit", ""
+
+
+def _refuse_unfinished(result: Any) -> None:
+    """A generator or a coroutine has run nothing of its body yet."""
+    if inspect.isgenerator(result) or inspect.isasyncgen(result) or inspect.iscoroutine(result):
+        if inspect.iscoroutine(result):
+            result.close()
+        raise UsageError("it is a generator or a coroutine, of which nothing has run; write a plain function")
 
 
 def twice(bodies: Bodies, call: Call, answers: Sequence[Any]) -> Trace:
@@ -261,7 +293,7 @@ def described(trace: Trace) -> str:
 
 
 def not_deterministic(call: Call, answers: Sequence[Any], first: str, second: str) -> str:
-    read = f"after it read {', '.join(map(repr, answers))}, " if answers else ""
+    read = f"after it read {', '.join(map(shown, answers))}, " if answers else ""
     return visible(
         f"{call} is not deterministic: {read}one run does ({first}) and another ({second});"
         " what a transaction does must depend on its arguments and on what it reads alone"
@@ -276,6 +308,24 @@ _OUTSIDE = ("open", "socket.", "subprocess.", "os.", "shutil.", "tempfile.", "ft
 _HARMLESS = ("os.putenv", "os.unsetenv", "os.fwalk")
 _CODE = (".py", ".pyc", ".so", ".pyd", ".dll")
 _hooked = False
+_CAUGHT_MAX = 1_000
+"""How often a body may catch the exception that ends its run before it is ended by force."""
+
+
+def _raise_outside_of_try() -> None:
+    """Has the next line of the body raise: it lies in the handler that catches everything, which no ``except`` guards."""
+
+    def at_a_line(_: Any, event: str, __: Any) -> Any:
+        if event == "line":
+            raise _TooLong
+        return at_a_line
+
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code is not ended.__code__:
+        if frame.f_code.co_filename != __file__:
+            frame.f_trace = at_a_line
+        frame = frame.f_back
+    sys.settrace(lambda *_: None)
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
@@ -310,9 +360,11 @@ def _watched() -> Iterator[None]:
         before = signal.signal(signal.SIGALRM, _late)
         signal.setitimer(signal.ITIMER_REAL, BODY_S)
     _inside.depth = getattr(_inside, "depth", 0) + 1
+    tracing = sys.gettrace()
     try:
         yield
     finally:
+        sys.settrace(tracing)
         _inside.depth -= 1
         if timed:
             signal.setitimer(signal.ITIMER_REAL, 0)

@@ -230,7 +230,7 @@ class Explorer:
 
     def _shown(self, walk: Walk, sources: Sources, name: str, state: Any = None) -> Violation:
         history = executed(self.behaviours, sources)
-        found = walk.native.commit_order(sources, state)
+        found = walk.commit_order(sources, state)
         order, reached = _commits(found)
         if found is None or not allowed(history, walk.levels, order):
             raise IsoldeError(

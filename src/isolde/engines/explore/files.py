@@ -21,7 +21,11 @@ def programs_in(path: str) -> list[Program]:
     """Every ``Program`` that the file holds at its top level, in the order of the file; named as there."""
     from isolde.workloads.applications.files import names_in
 
-    found = {name: value for name, value in names_in(path).items() if isinstance(value, Program)}
+    found: dict[str, Program] = {}
+    for name, value in names_in(path).items():
+        # Another name of the same program is no other program.
+        if isinstance(value, Program) and not any(value is known for known in found.values()):
+            found[name] = value
     if not found:
         raise UsageError(
             f"{path}: it holds no Program; write PROGRAM = isolde.Program(sessions=[…]) at its top level,"
@@ -36,10 +40,10 @@ def program_of(
     """Sessions as texts, such as ``enroll(1, 1); leave(1)``. Arguments that are left out at the end are drawn as in a run.
 
     >>> from isolde.workloads.applications import application_named
-    >>> bank = application_named("bank")
-    >>> program = program_of(bank, ["transfer(1, 2, 30)"], bank.scale, 0)
+    >>> courseware = application_named("courseware")
+    >>> program = program_of(courseware, ["leave(1); deregister(1)"], courseware.scale, 0)
     >>> [str(call) for call in program.calls]
-    ['transfer(1, 2, 30)']
+    ['leave(1)', 'deregister(1)']
     """
     from isolde.workloads.blame import blamed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from isolde._core.exploration import Sources
@@ -10,7 +11,7 @@ from isolde.engines.explore.bodies import Bodies
 from isolde.engines.explore.evidence import Executed
 from isolde.engines.explore.program import Check, Program
 from isolde.engines.explore.rounds import in_rounds
-from isolde.errors import IsoldeError, UsageError
+from isolde.errors import ExecutionError, IsoldeError, UsageError
 from isolde.tx.queries import Select
 
 if TYPE_CHECKING:
@@ -36,15 +37,13 @@ class Invariants:
     def judge(self, written: Mapping[Any, Any]) -> int | None:
         """The number of the first invariant that does not hold, if these are the last versions of what was written."""
         state = self.state(written)
-        store: Store | None = None
+
+        @cache
+        def store() -> Store:
+            return loaded_store(self._tables().store, state)
+
         for number, (name, check) in enumerate(self._checks.items()):
-            if isinstance(check, Select):
-                store = store or self._tables().loaded(state)
-                with store.transaction() as transaction:
-                    held = not transaction.run(check).rows
-            else:
-                held = self._asked(name, check, state)
-            if not held:
+            if not holds(name, check, state, store):
                 return FIRST + number
         return None
 
@@ -56,16 +55,6 @@ class Invariants:
         tables = in_rounds(self._program, self._bodies)
         assert tables is not None, "a query asks about tables"
         return tables
-
-    def _asked(self, name: str, check: Check, state: Mapping[Any, Any]) -> bool:
-        try:
-            return bool(check(state))
-        except IsoldeError:
-            raise
-        except AssertionError:
-            return False
-        except (Exception, SystemExit) as error:
-            raise _failed(name, error) from None
 
     # Predicates over histories
 
@@ -92,6 +81,36 @@ class Invariants:
     def broken_histories(self) -> Iterator[tuple[str, Sources]]:
         if self._broken is not None:
             yield "history", self._broken[1]
+
+
+def holds(name: str, check: Check | Select, state: Mapping[Any, Any], store: Callable[[], Store]) -> bool:
+    """Whether an invariant holds of a state. A query is run on ``store``, which holds that state; it finds what is wrong."""
+    if isinstance(check, Select):
+        try:
+            with store().transaction() as transaction:
+                return not transaction.run(check).rows
+        except ExecutionError as error:
+            raise UsageError(f"the query of {name} failed: {error}") from None
+    try:
+        return bool(check(state))
+    except IsoldeError:
+        raise
+    except AssertionError:
+        return False
+    except (Exception, SystemExit) as error:
+        raise _failed(name, error) from None
+
+
+def loaded_store(first: Store, state: Mapping[Any, Any]) -> Store:
+    """A store like the first one with other rows. Weak levels leave states that break keys: they are loaded as they are."""
+    store = first.copy()
+    for info in first.catalog.tables:
+        table = store.writable(info.position)
+        for number, _ in list(table.all()):
+            table.put(number, None)
+        for row in state[info.table.name]:
+            table.put(None, tuple(row))
+    return store
 
 
 def _failed(what: str, error: BaseException) -> UsageError:

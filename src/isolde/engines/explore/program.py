@@ -101,6 +101,8 @@ class Program:
         unknown = set(self.levels) - {call.name for call in calls}
         if unknown:
             raise UsageError(f"levels name {', '.join(sorted(unknown))}, which no session calls")
+        if self.over_tables and self.initial:
+            raise UsageError("initial values are of keys, and the program has tables; give rows")
         if self.tables is not None and self.application is not None:
             raise UsageError("a program has tables or an application, not both")
         if self.rows is not None and self.tables is None and self.application is None:

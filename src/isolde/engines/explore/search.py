@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from isolde._core.exploration import (
+    INITIAL,
     Exploration,
     ExplorationCounts,
     ExplorationQuestion,
@@ -108,6 +109,8 @@ class Walk:
         self._keys = 0
         self._numbers: list[int] = []
         """The node of the behaviours for each stretch that the core knows."""
+        self._stretches: dict[int, int] = {}
+        """And the reverse."""
         for transaction, root in enumerate(behaviours.roots):
             self._tell_keys()
             self._note(root, self.native.add_root(transaction, behaviours.nodes[root].stretch))
@@ -137,12 +140,13 @@ class Walk:
         """Walks until nothing is left, a limit is reached, or ``stop`` gives a reason."""
         began = time.monotonic()
         stopped = ""
+        explored_before = self.native.counts().explored
         while True:
             counts = self.native.counts()
             seconds = time.monotonic() - began
             calls = _CALLS_AT_ONCE
             if limits.calls_max is not None:
-                calls = min(calls, limits.calls_max - counts.explored)
+                calls = min(calls, limits.calls_max - (counts.explored - explored_before))
                 if calls <= 0:
                     stopped = f"the budget of {limits.calls_max:,} calls is spent"
             if limits.seconds is not None and seconds > limits.seconds:
@@ -169,6 +173,22 @@ class Walk:
         total = time.monotonic() - began + self._before
         return Walked(self.native.counts(), failed, tuple(self.native.beyond()), not stopped, stopped, total)
 
+    def commit_order(self, sources: Sources, state: State | None) -> tuple[list[tuple[int, bool]], int] | None:
+        """An order of commits of a history; one that was found before the walk was resumed is told to the core first."""
+        written: dict[int, dict[int, int]] = {}
+        for transaction, read in sources:
+            node = self._behaviours.roots[transaction]
+            own = dict(self._behaviours.nodes[node].stretch.writes)
+            for source in read:
+                key = self._behaviours.nodes[node].stretch.key
+                value = self._behaviours.initial(key) if source == INITIAL else written[source][key]
+                if self._behaviours.after(node, value) not in self._stretches:
+                    self._answer(self._stretches[node], value)
+                node = self._behaviours.after(node, value)
+                own |= dict(self._behaviours.nodes[node].stretch.writes)
+            written[transaction] = own
+        return self.native.commit_order(sources, state)
+
     def _answer_all(self) -> None:
         for stretch, value in self.native.requests():
             self._answer(stretch, value)
@@ -181,6 +201,7 @@ class Walk:
     def _note(self, node: int, stretch: int) -> None:
         assert stretch == len(self._numbers), "the core numbers stretches as they are told"
         self._numbers.append(node)
+        self._stretches[node] = stretch
 
     def _tell_keys(self) -> None:
         while self._keys < len(self._behaviours.keys):

@@ -8,13 +8,14 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from isolde.engines.explore.bodies import shown_key
+from isolde.engines.explore.bodies import shown, shown_key
 from isolde.engines.explore.evidence import Executed
 from isolde.history import History, Read, Sql, Status, Transaction, Write
 from isolde.history.model import token
 
 if TYPE_CHECKING:
     from isolde.engines.explore.tables import Ran
+    from isolde.tx.dialects import Dialect
 
 
 def transactions_of(history: Sequence[Executed]) -> tuple[Transaction, ...]:
@@ -110,36 +111,53 @@ def statement_content(ran: Ran) -> dict[str, Any]:
 
 def text_of(ran: Ran) -> str:
     """The statement with its parameters as literals, so that it can be typed."""
-    if not ran.parameters:
-        return " ".join(ran.sql.split())
+    return literal_text(ran.sql, ran.parameters, ran.dialect, ran.dialect)
+
+
+def literal_text(sql: str, parameters: Mapping[str, Any], written: Dialect, spoken: Dialect) -> str:
+    """A statement written in one dialect as another speaks it, with its parameters as literals."""
+    if not parameters and written is spoken:
+        return " ".join(sql.split())
     from isolde.tx.expressions import Literal, Parameter
     from isolde.tx.render import render
     from isolde.tx.rewrite import rewritten
     from isolde.tx.sql import statement
 
     def given(node: Any) -> Any:
-        if isinstance(node, Parameter) and node.name in ran.parameters:
-            return Literal(ran.parameters[node.name])
+        if isinstance(node, Parameter) and node.name in parameters:
+            return Literal(parameters[node.name])
         return node
 
-    return render(rewritten(statement(ran.sql, ran.dialect), given), ran.dialect)
+    return render(rewritten(statement(sql, written), given), spoken)
 
 
 def plain_key(key: Any) -> str | int:
-    return key if isinstance(key, str | int) and not isinstance(key, bool) else shown_key(key)
+    return key if isinstance(key, int) and not isinstance(key, bool) and abs(key) < _LARGE else _text(shown_key(key))
 
 
 def plain(value: Any) -> Any:
     """The value as the history format can say it: what it has no form for is a text."""
     match value:
-        case None | bool() | int() | str() | Decimal():
+        case None | bool() | Decimal():
             return value
+        case int():
+            return value if abs(value) < _LARGE else shown(value)
+        case str():
+            return _text(value)
         case float():
             return Decimal(repr(value)) if value == value and abs(value) != float("inf") else repr(value)
         case datetime() | date():
             return str(value)
         case _:
-            return repr(value)
+            return _text(shown(value))
+
+
+_LARGE = 10**1000
+
+
+def _text(text: str) -> str:
+    """The text as UTF-8 can hold it: halves of characters are escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def plain_state(state: Mapping[Any, Any]) -> dict[str, Any]:

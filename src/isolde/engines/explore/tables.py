@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Literal, cast
+from typing import Any, Literal, NoReturn, cast
 
 from isolde.engines.explore.bodies import Accesses, Trace, ended
 from isolde.engines.explore.program import Call
@@ -100,7 +100,9 @@ class TableBodies:
         self.schema, self.dialect, self.model = schema, dialect, model
         self.store = Store(schema, dialect, clock=lambda: NOW)
         for table, given in rows.items():
-            self.store.load(table, given)
+            listed = [tuple(row) for row in given]
+            _refuse_rows(self.store.catalog.table(table), listed)
+            self.store.load(table, listed)
         self.catalog = self.store.catalog
         self.tables = [cast(MemoryTable, table) for table in self.store.tables]
         self._initial = {
@@ -200,18 +202,6 @@ class TableBodies:
         names = {info.table.name: tuple(info.columns) for info in self.catalog.tables}
         return {table: [NamedRow(names[table], row) for row in rows] for table, rows in self._rows(written).items()}
 
-    def loaded(self, state: Mapping[str, Iterable[Iterable[Any]]]) -> Store:
-        """A store in this state."""
-        store = self.store.copy()
-        for info in self.catalog.tables:
-            table = store.writable(info.position)
-            for number, _ in list(table.all()):
-                table.put(number, None)
-            # Weak levels leave states that break keys: they are loaded as they are.
-            for row in state[info.table.name]:
-                table.put(None, tuple(row))
-        return store
-
     def _rows(self, written: Mapping[Any, Any]) -> dict[str, list[Row]]:
         tables: dict[str, list[Row]] = {table.info.table.name: [] for table in self.tables}
         for key, (_, row) in self._initial.items():
@@ -228,6 +218,17 @@ class TableBodies:
 @lru_cache(maxsize=4096)
 def _read(sql: str, dialect: Dialect) -> Statement:
     return read_statement(sql, dialect)
+
+
+def _refuse_rows(info: TableInfo, rows: Sequence[Row]) -> None:
+    """First rows that no database would hold."""
+    width = len(info.table.columns)
+    for row in rows:
+        if len(row) != width:
+            raise UsageError(f"a row of {info.table.name} is {row!r}; the table has {width} columns")
+        for place, needed in enumerate(info.nonnull):
+            if needed and row[place] is None and place != info.generated:
+                raise UsageError(f"a row of {info.table.name} is {row!r}; {info.table.columns[place].name} is not null")
 
 
 def row_key(info: TableInfo, number: int, row: Row) -> Any:
@@ -288,6 +289,10 @@ class TableHandle(Handle):
         names = tuple(name for name, _ in columns_of(statement))
         note(tuple(map(tuple, rows)) if names else None, count, None)
         return Answer(names, rows, count)
+
+    def abort(self, reason: str = "") -> NoReturn:
+        """Ends the transaction without effect."""
+        self._accesses.give_up(reason)
 
     def check(self, condition: object, text: str = "check") -> None:
         """Notes that the condition must hold here, whatever the other transactions do."""

@@ -18,7 +18,7 @@ def identity(value: Any) -> Hashable:
     if kind is frozenset:
         return kind, frozenset(map(identity, value))
     # ``0.0 == -0.0`` and ``nan != nan``; equal decimals may have different digits.
-    return (kind, repr(value)) if kind.__name__ in {"float", "Decimal", "complex"} else (kind, value)
+    return (kind, str(value)) if kind.__name__ in {"float", "Decimal", "complex"} else (kind, value)
 
 
 def likeness(value: Any) -> str:
@@ -27,7 +27,10 @@ def likeness(value: Any) -> str:
         return f"({', '.join(map(likeness, value))})"
     if isinstance(value, frozenset):
         return f"{{{', '.join(sorted(map(likeness, value)))}}}"
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:
+        return type(value).__qualname__
     return type(value).__qualname__ if " at 0x" in text else f"{type(value).__qualname__} {text}"
 
 

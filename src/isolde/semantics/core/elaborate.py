@@ -111,6 +111,7 @@ class _QueryElaborator:
             lock=select.lock,
             reads_rows=tuple(scope.reads_rows),
             reads_variables=tuple(scope.reads_variables),
+            patience=select.patience,
         )
         return _existence(query, select) if exists else query
 

@@ -9,7 +9,7 @@ from typing import Any
 from isolde.semantics.core.catalog import TableInfo
 from isolde.semantics.core.nodes import Column, Expression
 from isolde.semantics.core.types import ValueType
-from isolde.tx.queries import Lock
+from isolde.tx.queries import Lock, Patience
 from isolde.tx.statements import InsertMode
 
 
@@ -110,6 +110,7 @@ class Query:
     lock: Lock | None
     reads_rows: tuple[int, ...]
     reads_variables: tuple[int, ...]
+    patience: Patience = Patience.WAIT
 
     @property
     def correlated(self) -> bool:

@@ -136,7 +136,7 @@ def updated(store: Tables, plan: UpdatePlan, hits: list[Hit]) -> int:
 
 def _rekeyed(store: Tables, table: TableView, hits: list[Hit]) -> None:
     if len(hits) > 1:
-        _order_matters(table, hits)
+        refuse_open_keys(table, hits)
     place = table.info.generated
     if store.rules.ids is IdSource.RESERVED and place is not None:
         table.ids.next = max(table.ids.next, *(row[place] + 1 for _, _, row in hits), 0)
@@ -174,7 +174,7 @@ def _check_new_keys(table: TableView, hits: list[Hit]) -> None:
             seen.add(key)
 
 
-def _order_matters(table: TableView, hits: list[Hit]) -> None:
+def refuse_open_keys(table: TableView, hits: list[Hit]) -> None:
     """Databases check keys row by row. Where a row takes a key that another row of the statement gives up, it depends on
     the order whether the statement fails; in a circle it always does.
     """

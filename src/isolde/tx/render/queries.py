@@ -6,7 +6,19 @@ from typing import assert_never
 
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Expression, Literal
-from isolde.tx.queries import Item, Join, JoinKind, Lock, Order, QuerySource, Select, Source, Star, TableSource
+from isolde.tx.queries import (
+    Item,
+    Join,
+    JoinKind,
+    Lock,
+    Order,
+    Patience,
+    QuerySource,
+    Select,
+    Source,
+    Star,
+    TableSource,
+)
 from isolde.tx.render.expressions import Writer
 
 # MySQL has no OFFSET without LIMIT; its manual gives this number.
@@ -28,8 +40,13 @@ def write_select(query: Select, writer: Writer) -> str:
     parts += _limits(query, writer)
     if query.lock is not None and writer.dialect is not Dialect.SQLITE:
         # MariaDB has no FOR SHARE; MySQL still has the older words.
-        old = query.lock is Lock.SHARE and writer.dialect is Dialect.MYSQL
+        mysql = writer.dialect is Dialect.MYSQL
+        if mysql and query.lock in {Lock.NO_KEY_UPDATE, Lock.KEY_SHARE}:
+            raise writer.refuse(query, f"FOR {query.lock.upper()}", "use FOR UPDATE or LOCK IN SHARE MODE")
+        old = query.lock is Lock.SHARE and mysql
         parts.append("LOCK IN SHARE MODE" if old else f"FOR {query.lock.upper()}")
+        if query.patience is not Patience.WAIT:
+            parts.append(query.patience.upper())
     return " ".join(parts)
 
 

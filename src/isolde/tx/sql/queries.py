@@ -9,7 +9,19 @@ from sqlglot import exp
 
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Binary, BinaryOperation, Expression, Literal, Name
-from isolde.tx.queries import Item, Join, JoinKind, Lock, Order, QuerySource, Select, Source, Star, TableSource
+from isolde.tx.queries import (
+    Item,
+    Join,
+    JoinKind,
+    Lock,
+    Order,
+    Patience,
+    QuerySource,
+    Select,
+    Source,
+    Star,
+    TableSource,
+)
 from isolde.tx.sql import expressions
 from isolde.tx.sql.skeleton import skeleton
 from isolde.tx.sql.trees import Reading
@@ -70,7 +82,7 @@ def select(node: exp.Expr, reading: Reading) -> Select:
         limit,
         offset,
         _distinct(node, reading),
-        _lock(node, reading),
+        *_lock(node, reading),
         reading.place(node),
     )
     reading.merged = reading.merged[:-1]
@@ -330,16 +342,20 @@ def _bounded(node: exp.Expr, reading: Reading) -> None:
                 raise reading.malformed(value, "a bound of LIMIT that is no number", "a number or a parameter")
 
 
-def _lock(node: exp.Expr, reading: Reading) -> Lock | None:
+def _lock(node: exp.Expr, reading: Reading) -> tuple[Lock | None, Patience]:
     locks = node.args.get("locks") or []
     if not locks:
-        return None
+        return None, Patience.WAIT
     lock = locks[0]
     if len(locks) > 1 or lock.args.get("expressions"):
         raise reading.refuse(lock, "a lock of some tables (FOR … OF)", "lock all rows, or use two queries")
-    if lock.args.get("wait") is not None:
-        raise reading.refuse(lock, "SKIP LOCKED or NOWAIT", "leave it out")
-    if lock.args.get("key"):
+    wait, key = lock.args.get("wait"), bool(lock.args.get("key"))
+    if wait is not None and not isinstance(wait, bool):
+        raise reading.refuse(lock, "a lock that waits for some seconds", "use NOWAIT, or wait as long as it takes")
+    if key and reading.dialect is not Dialect.POSTGRESQL:
         raise reading.refuse(lock, "FOR KEY SHARE or FOR NO KEY UPDATE", "use FOR SHARE or FOR UPDATE")
-    reading.only(lock, "update")
-    return Lock.UPDATE if lock.args.get("update") else Lock.SHARE
+    reading.only(lock, "update", "key", "wait")
+    patience = Patience.WAIT if wait is None else Patience.NOWAIT if wait else Patience.SKIP_LOCKED
+    if lock.args.get("update"):
+        return Lock.NO_KEY_UPDATE if key else Lock.UPDATE, patience
+    return Lock.KEY_SHARE if key else Lock.SHARE, patience

@@ -1,0 +1,421 @@
+"""All interleavings of a program's statements on a store model: what every statement returned, who committed, the final rows.
+
+States that go on in the same ways are visited once: a state is the database with everything that decides what comes next (locks,
+who waits in which order, snapshots, conflicts of serializable transactions, also of committed ones) and, for each session, the
+answers that its bodies have got. Nothing else is left out, so that all outcomes are found. BEGIN does nothing that anybody could
+see, and comes with the first statement. Bodies are functions of their answers: they are run again along the answers, once for
+each list of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Any, Literal
+
+from isolde.engines.explore.bodies import Accesses, Unanswered, ended, not_deterministic
+from isolde.engines.explore.invariants import holds, loaded_store
+from isolde.engines.explore.program import Call, Program, first_rows
+from isolde.engines.explore.values import identity
+from isolde.errors import Aborted, ExecutionError, UsageError
+from isolde.levels.stores import store_level
+from isolde.semantics.concrete import Store
+from isolde.semantics.stores import Ended, Failed, Model, Returned, State, Step, Waits, store_model
+from isolde.tx.dialects import Dialect
+from isolde.tx.python.handle import Answer, Handle, Row
+from isolde.tx.sql import statement as read_statement
+from isolde.tx.statements import Statement
+
+STATES_MAX = 1_000_000
+_RETRYABLE = frozenset({"serialization-failure", "deadlock", "lock-timeout", "transaction-failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a body does next, after the answers so far: a statement, or its end. ``failed``: checks that did not hold."""
+
+    end: Literal["statement", "commit", "abort"]
+    sql: str = ""
+    parameters: tuple[tuple[str, Any], ...] = ()
+    failed: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One step of a schedule: what a session sent, and what sessions got because of it (``Waits`` for one that waits)."""
+
+    session: int
+    sql: str
+    parameters: tuple[tuple[str, Any], ...]
+    results: tuple[tuple[int, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a program did: for each session its transactions, each with what its statements returned and whether it committed;
+    and the final rows, by table, in an order of their own.
+    """
+
+    transactions: tuple[tuple[tuple[Any, ...], ...], ...]
+    rows: tuple[tuple[str, tuple[Any, ...]], ...]
+
+    def errors(self) -> set[str]:
+        """The words of the errors that statements and commits ended in."""
+        found: set[str] = set()
+        for session in self.transactions:
+            for answers, end in session:
+                found |= {answer.word for answer in answers if isinstance(answer, Failed)}
+                found |= {end} - {"committed", "rolled back"}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An invariant that does not hold, and the shortest schedule that was found to break it."""
+
+    name: str
+    schedule: tuple[Sent, ...]
+    state: Mapping[str, list[tuple[Any, ...]]]
+    after_commit: bool = False
+
+
+@dataclass(slots=True)
+class Explored:
+    """What an exploration found. ``complete``: nothing was left out for want of budget."""
+
+    outcomes: dict[Outcome, tuple[Sent, ...]]
+    schedules: int
+    states: int
+    complete: bool
+    violations: dict[str, Violation] = field(default_factory=dict)
+    aborted: dict[str, int] = field(default_factory=dict)
+    """How many outcomes have an error in them, by its word."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a session is: which call, and what its statements got so far; what its calls before did."""
+
+    call: int = 0
+    answers: tuple[Any, ...] = ()
+    done: tuple[Any, ...] = ()
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    state: State
+    places: tuple[_Place, ...]
+    parent: Hashable | None
+    step: Sent | None
+    depth: int
+
+
+class StoreExploration:
+    """A program on a model. ``isolation``: the level of all transactions, ``levels`` of those by name.
+
+    ``retries``: how many times a transaction that the database aborted is run again.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        store: str,
+        isolation: str = "",
+        levels: Mapping[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+        *,
+        retries: int = 0,
+    ) -> None:
+        if not program.over_tables:
+            raise UsageError("a store model runs SQL; give the program tables (CREATE TABLE texts) or an application")
+        self.program, self.retries = program, retries
+        self.model: Model = store_model(store, program.schema, first_rows(program), settings, counts_found=True)
+        named = dict(levels or {})
+        unknown = set(named) - {call.name for call in program.calls}
+        if unknown:
+            raise UsageError(f"levels name {', '.join(sorted(unknown))}, which no session calls")
+        self._levels = {call.number: named.get(call.name, isolation) for call in program.calls}
+        for level in self._levels.values():
+            store_level(store, level, settings)
+        sessions: dict[int, list[Call]] = {}
+        for call in program.calls:
+            sessions.setdefault(call.session, []).append(call)
+        self.sessions = [sessions[session] for session in sorted(sessions)]
+        self._invariants = program.invariants()
+        self._asked: dict[Hashable, Asked] = {}
+        self._judged: dict[Hashable, str | None] = {}
+
+    # Bodies
+
+    def asked(self, call: Call, answers: tuple[Any, ...]) -> Asked:
+        """What the body does after these answers; run twice, since it may depend on nothing else."""
+        key = (call.number, tuple(_mark(answer) for answer in answers))
+        found = self._asked.get(key)
+        if found is None:
+            found, again = self._run(call, answers), self._run(call, answers)
+            if found != again:
+                given = [answer.rows if isinstance(answer, Returned) else answer for answer in answers]
+                raise UsageError(not_deterministic(call, given, str(found), str(again)))
+            self._asked[key] = found
+        return found
+
+    def _run(self, call: Call, answers: tuple[Any, ...]) -> Asked:
+        accesses = Accesses(())
+        handle = _Handle(answers, accesses)
+
+        def body() -> None:
+            try:
+                call.function(handle, *call.arguments)
+            except (ExecutionError, Aborted):
+                if not handle.failed:
+                    raise
+                handle.gave_up = True
+
+        end, reason = ended(call, accesses, body)
+        failed = tuple(entry.text for entry in accesses.failed)
+        if handle.asks is not None:
+            sql, parameters = handle.asks
+            return Asked("statement", sql, parameters, failed)
+        return Asked("abort" if handle.gave_up else end, failed=failed, reason=reason)
+
+    # Steps
+
+    def start(self) -> tuple[State, tuple[_Place, ...]]:
+        return self.model.initial(), tuple(_Place() for _ in self.sessions)
+
+    def steps(self, state: State, places: tuple[_Place, ...]) -> list[tuple[State, tuple[_Place, ...], Sent]]:
+        """All that can happen next: each session that does not wait sends what its body does next."""
+        found: list[tuple[State, tuple[_Place, ...], Sent]] = []
+        for session, place in enumerate(places):
+            if place.call == len(self.sessions[session]) or str(session) in state.waiting:
+                continue
+            call = self.sessions[session][place.call]
+            asked = self.asked(call, place.answers)
+            for step in self._sent(state, session, call, asked):
+                after, results = self._answered(places, step)
+                found.append((step.state, after, Sent(session, _text(asked), asked.parameters, results)))
+        return found
+
+    def _sent(self, state: State, session: int, call: Call, asked: Asked) -> list[Step]:
+        name, model = str(session), self.model
+        if asked.end == "commit":
+            return model.commit(state, name)
+        if asked.end == "abort":
+            return model.rollback(state, name)
+        if name not in state.open:
+            (begun,) = model.begin(state, name, self._levels[call.number])
+            if name in begun.state.waiting or isinstance(begun.result(name), Failed):
+                return [begun]
+            state = begun.state
+        # What was written for one database means the same on another, as far as the language goes.
+        spoken = getattr(call.function, "dialect", self.model.dialect)
+        return model.submit(state, name, _read(asked.sql, spoken), dict(asked.parameters))
+
+    def _answered(
+        self, places: tuple[_Place, ...], step: Step
+    ) -> tuple[tuple[_Place, ...], tuple[tuple[int, Any], ...]]:
+        after = list(places)
+        for name, result in step.results:
+            session = int(name)
+            place = after[session]
+            match result:
+                case Waits():
+                    continue
+                case Ended(committed):
+                    after[session] = self._over(place, "committed" if committed else "rolled back")
+                case Failed(ended=True):
+                    after[session] = self._over(place, result)
+                case Returned() | Failed():
+                    after[session] = _Place(place.call, (*place.answers, result), place.done, place.attempt)
+        return tuple(after), tuple((int(name), result) for name, result in step.results)
+
+    def _over(self, place: _Place, end: Any) -> _Place:
+        answers = tuple(_mark(answer) for answer in place.answers)
+        words = [answer.word for answer in (*place.answers, end) if isinstance(answer, Failed)]
+        done = (*place.done, (answers, end if isinstance(end, str) else end.word))
+        if end != "committed" and place.attempt < self.retries and _RETRYABLE & set(words):
+            return _Place(place.call, (), done, place.attempt + 1)
+        return _Place(place.call + 1, (), done, 0)
+
+    # Exploring
+
+    def explore(
+        self,
+        *,
+        invariant_after_each_commit: bool = False,
+        states_max: int = STATES_MAX,
+        time_s: float | None = None,
+    ) -> Explored:
+        """Visits all states, those with fewer steps first. ``schedules`` counts the ways through them."""
+        state, places = self.start()
+        root = _key(state, places)
+        nodes: dict[Hashable, _Node] = {root: _Node(state, places, None, None, 0)}
+        following: dict[Hashable, list[Hashable]] = {}
+        found = Explored({}, 0, 0, True)
+        queue = deque([root])
+        deadline = None if time_s is None else time.monotonic() + time_s
+        while queue:
+            if len(nodes) > states_max or (deadline is not None and time.monotonic() > deadline):
+                found.complete = False
+                break
+            key = queue.popleft()
+            node = nodes[key]
+            steps = self.steps(node.state, node.places)
+            following[key] = []
+            if not steps:
+                self._final(found, nodes, key)
+            for after, there, sent in steps:
+                new = _key(after, there)
+                following[key].append(new)
+                if new not in nodes:
+                    nodes[new] = _Node(after, there, key, sent, node.depth + 1)
+                    queue.append(new)
+                    self._checks(found, nodes, new)
+                    if invariant_after_each_commit and after.committed != node.state.committed:
+                        self._judge(found, nodes, new, after_commit=True)
+        found.states = len(nodes)
+        found.schedules = _ways(root, following) if found.complete else 0
+        return found
+
+    def _final(self, found: Explored, nodes: dict[Hashable, _Node], key: Hashable) -> None:
+        node = nodes[key]
+        if node.state.waiting:
+            raise AssertionError("sessions wait for each other, and no deadlock was found")
+        outcome = self.outcome(node.state, node.places)
+        if outcome in found.outcomes:
+            return
+        found.outcomes[outcome] = _schedule(nodes, key)
+        for word in outcome.errors():
+            found.aborted[word] = found.aborted.get(word, 0) + 1
+        self._judge(found, nodes, key, after_commit=False)
+
+    def outcome(self, state: State, places: tuple[_Place, ...]) -> Outcome:
+        """What came of it, if nobody has anything left to do."""
+        rows = tuple((table, tuple(sorted(found, key=repr))) for table, found in state.rows().items())
+        return Outcome(tuple(place.done for place in places), rows)
+
+    def _checks(self, found: Explored, nodes: dict[Hashable, _Node], key: Hashable) -> None:
+        """Checks inside of transactions (``tx.check``) that the answers of this step have failed."""
+        node = nodes[key]
+        for session, place in enumerate(node.places):
+            if place.call < len(self.sessions[session]) and str(session) not in node.state.waiting:
+                for text in self.asked(self.sessions[session][place.call], place.answers).failed:
+                    if text not in found.violations:
+                        found.violations[text] = Violation(text, _schedule(nodes, key), node.state.rows())
+
+    def _judge(self, found: Explored, nodes: dict[Hashable, _Node], key: Hashable, *, after_commit: bool) -> None:
+        state = nodes[key].state
+        broken = self._judged.get(state.committed, _UNKNOWN)
+        if broken is _UNKNOWN:
+            broken = self._judged[state.committed] = self._broken(state)
+        if broken is not None and broken not in found.violations:
+            found.violations[broken] = Violation(broken, _schedule(nodes, key), state.rows(), after_commit)
+
+    def _broken(self, state: State) -> str | None:
+        """The first invariant that does not hold of the committed rows."""
+        names = {info.table.name: tuple(info.columns) for info in self.model.catalog.tables}
+        rows = {table: [Row(names[table], row) for row in found] for table, found in state.rows().items()}
+
+        @cache
+        def store() -> Store:
+            return loaded_store(self.model.concrete, rows)
+
+        return next((name for name, check in self._invariants.items() if not holds(name, check, rows, store)), None)
+
+
+_UNKNOWN: Any = object()
+
+
+class _Handle(Handle):
+    """What a body is handed: answers that it has got already, then the end of this run."""
+
+    def __init__(self, answers: tuple[Any, ...], accesses: Accesses) -> None:
+        self._answers, self._accesses = answers, accesses
+        self._next = 0
+        self.asks: tuple[str, tuple[tuple[str, Any], ...]] | None = None
+        self.failed = False
+        self.gave_up = False
+
+    def run(self, sql: str, parameters: Mapping[str, Any]) -> Answer:
+        if self.asks is not None:
+            raise Unanswered
+        if self._next == len(self._answers):
+            self.asks = (sql, tuple(parameters.items()))
+            self._accesses.asked = (sql,)
+            raise Unanswered
+        answer = self._answers[self._next]
+        self._next += 1
+        if isinstance(answer, Failed):
+            self.failed = True
+            if answer.word in _RETRYABLE:
+                raise Aborted(f"{answer.word}: {answer.message}")
+            raise ExecutionError(answer.word, answer.message)
+        return Answer(answer.names, _in_order(answer), answer.count)
+
+    def check(self, condition: object, text: str = "check") -> None:
+        """Notes that the condition must hold here, whatever the other transactions do."""
+        if not condition:
+            self._accesses.note_failed(str(text))
+
+
+@lru_cache(maxsize=4096)
+def _read(sql: str, dialect: Dialect) -> Statement:
+    return read_statement(sql, dialect)
+
+
+def _text(asked: Asked) -> str:
+    return asked.sql if asked.end == "statement" else "commit" if asked.end == "commit" else "rollback"
+
+
+def _mark(answer: Returned | Failed) -> Hashable:
+    """What of an answer a body, or a client, can tell: Python alone says that ``1 == True``."""
+    if isinstance(answer, Returned):
+        return answer.names, identity(_in_order(answer)), answer.count
+    return answer
+
+
+def _in_order(answer: Returned) -> tuple[tuple[Any, ...], ...]:
+    """Rows that come in an open order get one that depends on them alone: a body sees no more than the database promises."""
+    return answer.rows if answer.ordered else tuple(sorted(answer.rows, key=repr))
+
+
+def _key(state: State, places: tuple[_Place, ...]) -> Hashable:
+    return (
+        state.key(),
+        tuple(
+            (place.call, place.attempt, place.done, tuple(_mark(answer) for answer in place.answers))
+            for place in places
+        ),
+    )
+
+
+def _schedule(nodes: Mapping[Hashable, _Node], key: Hashable) -> tuple[Sent, ...]:
+    steps: list[Sent] = []
+    node = nodes[key]
+    while node.step is not None:
+        steps.append(node.step)
+        node = nodes[node.parent]
+    return tuple(reversed(steps))
+
+
+def _ways(root: Hashable, following: Mapping[Hashable, list[Hashable]]) -> int:
+    """How many ways lead from the first state to a last one; no state comes twice on a way."""
+    counted: dict[Hashable, int] = {}
+    waiting = [root]
+    while waiting:
+        key = waiting[-1]
+        if key in counted:
+            waiting.pop()
+            continue
+        left = [after for after in following[key] if after not in counted]
+        if left:
+            waiting += left
+            continue
+        counted[key] = sum(counted[after] for after in following[key]) or (0 if following[key] else 1)
+        waiting.pop()
+    return counted[root]

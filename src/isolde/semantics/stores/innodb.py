@@ -1,0 +1,301 @@
+"""InnoDB, as MariaDB 10.11 and MySQL 8.0 have it: snapshots for plain reads, locks of index records and gaps for the rest.
+
+A change, or a locking read, goes through an index entry by entry in the newest state: it locks each (from REPEATABLE READ on with
+the gap before it), waits where somebody else holds it, and then tests the row as it is. So writes see what the transaction's own
+plain reads do not. A deadlock is found when the last one begins to wait, and the lighter transaction is rolled back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from isolde.levels.stores import ChangedRow, ReadsFrom
+from isolde.semantics.stores.indexes import Entries, indexes_of
+from isolde.semantics.stores.innodb_requests import Held, InsertEntry, Kind, LockGap, LockRecord, Next, Peek, Unlock
+from isolde.semantics.stores.innodb_statements import InnodbStatement
+from isolde.semantics.stores.machine import Execution, Model, Sent, State, Transaction
+from isolde.semantics.stores.requests import SKIPPED, Blocked, Draw, Failure, Look, Place, Put
+from isolde.semantics.stores.rows import Changes, TransactionId, Version, View, overlaid
+from isolde.tx.dialects import Dialect
+from isolde.tx.queries import Patience
+
+_MISSING = object()
+
+
+class InnoDB(Model):
+    """MariaDB's or MySQL's InnoDB."""
+
+    dialect = Dialect.MYSQL
+    deadlock_ends = True
+
+    def __init__(
+        self, schema: Any, rows: Any, settings: Any = None, *, store: str = "mariadb", counts_found: bool = False
+    ) -> None:
+        super().__init__(schema, rows, settings, store=store, counts_found=counts_found)
+        self.indexes = tuple(indexes_of(self.catalog, info) for info in self.catalog.tables)
+        # Entries are asked for many times in one state; states share what did not change.
+        self._entries: dict[Any, Entries] = {}
+
+    def execution(self, sent: Sent, transaction: Transaction) -> Execution:
+        return InnodbStatement(self, sent, transaction).run()
+
+    # Requests
+
+    def answer(self, state: State, transaction: Transaction, request: Any) -> Any:
+        match request:
+            case Look():
+                return self._look(state, transaction, request)
+            case Next():
+                return self.entries(state, transaction, request.table, request.index).after(
+                    request.after, itself=request.itself
+                )
+            case LockRecord():
+                return self._lock_record(state, transaction, request)
+            case LockGap():
+                low, high = self.entries(state, transaction, request.table, request.index).gap(request.entry)
+                state.hold(("gap", request.table, request.index, low, high), transaction.id, "gap")
+                return None
+            case Unlock():
+                place = ("rec", request.table, request.index, request.entry)
+                left = {one: held for one, held in state.locks[place].items() if one != transaction.id}
+                if left:
+                    state.locks[place] = left
+                else:
+                    del state.locks[place]
+                return None
+            case Peek():
+                return self._peek(state, transaction, request)
+            case InsertEntry():
+                by = self.blocked_by(state, transaction, request)
+                if by:
+                    return Blocked(by)
+                for entry in (request.entry, request.instead_of):
+                    if entry is not None:
+                        self._wrote(state, transaction, ("rec", request.table, request.index, entry))
+                return None
+            case Put():
+                return self._put(state, transaction, request)
+            case Draw():
+                return self.draw(state, request.table, request.count, request.beyond)
+        raise AssertionError(request)
+
+    def blocked_by(self, state: State, transaction: Transaction, request: Any) -> frozenset[TransactionId]:
+        match request:
+            case LockRecord():
+                return frozenset(self._record_blockers(state, transaction, request))
+            case InsertEntry():
+                return frozenset(self._gap_blockers(state, transaction, request))
+        return frozenset()
+
+    def _look(self, state: State, transaction: Transaction, request: Look) -> tuple[View, ...]:
+        base = state.committed
+        reads = transaction.level.reads
+        if reads is ReadsFrom.UNCOMMITTED and not request.latest:
+            others = [
+                overlaid([*(one.own[table] for one in state.open.values() if one.id != transaction.id), own])
+                for table, own in enumerate(transaction.own)
+            ]
+            return self.views(base, others)
+        if reads is ReadsFrom.FIRST_READ and not request.latest:
+            if transaction.snapshot is None:
+                state.open[transaction.id.session] = replace(transaction, snapshot=base)
+            else:
+                base = transaction.snapshot
+        return self.views(base, transaction.own)
+
+    # Indexes
+
+    def entries(self, state: State, transaction: Transaction, table: int, index: int) -> Entries:
+        """What an index holds, for a transaction: rows that its snapshot shows are not taken away from under it."""
+        writers: list[Changes] = [one.own[table] for one in state.open.values() if one.own[table]]
+        kept = transaction.snapshot if transaction.level.changed_row is ChangedRow.FAIL else None
+        rows = state.committed[table]
+        if not writers and (kept is None or kept[table] is rows):
+            key = (index, rows)
+            found = self._entries.get(key)
+            if found is None:
+                if len(self._entries) > 10_000:
+                    self._entries.clear()
+                found = self._entries[key] = Entries(self.indexes[table][index], rows.versions.items())
+            return found
+        versions = list(rows.versions.items())
+        for changes in writers:
+            versions += [(number, version) for number, version in changes.items() if version is not None]
+        if kept is not None:
+            versions = [entry for entry in kept[table].versions.items() if entry[0] not in rows.versions] + versions
+        return Entries(self.indexes[table][index], versions)
+
+    def _newest(self, state: State, transaction: Transaction, table: int, number: int) -> Version | None:
+        own: Any = transaction.own[table].get(number, _MISSING)
+        return state.committed[table].versions.get(number) if own is _MISSING else own
+
+    # Records and gaps
+
+    def _lock_record(self, state: State, transaction: Transaction, request: LockRecord) -> Any:
+        place: Place = ("rec", request.table, request.index, request.entry)
+        by = self._record_blockers(state, transaction, request)
+        if by:
+            self._make_explicit(state, place, by)
+            if request.patience is Patience.NOWAIT:
+                raise Failure("lock-timeout", "Lock wait timeout exceeded")
+            return SKIPPED if request.patience is Patience.SKIP_LOCKED else Blocked(frozenset(by))
+        mine = state.locks.get(place, {}).get(transaction.id)
+        if mine is None or (request.exclusive and not mine.exclusive) or mine.kind is Kind.IMPLICIT:
+            exclusive = request.exclusive or (mine is not None and mine.exclusive)
+            if mine is None or mine.kind is not Kind.IMPLICIT:
+                state.hold(place, transaction.id, Held(exclusive, request.kind))
+        if request.kind is Kind.NEXT_KEY:
+            low, high = self.entries(state, transaction, request.table, request.index).gap(request.entry)
+            state.hold(("gap", request.table, request.index, low, high), transaction.id, "next-key")
+        version = self._newest(state, transaction, request.table, request.number)
+        if request.current:
+            self._refuse_newer(transaction, request, version)
+        if version is not None:
+            entry = self.indexes[request.table][request.index].entry(version.row, request.number)
+            version = version if entry == request.entry else None
+        return version, mine is None or transaction.id.session in state.waiting
+
+    @staticmethod
+    def _refuse_newer(transaction: Transaction, request: LockRecord, version: Version | None) -> None:
+        """innodb_snapshot_isolation: error 1020 for a row that is not as the snapshot has it."""
+        if transaction.level.changed_row is not ChangedRow.FAIL or transaction.snapshot is None:
+            return
+        if request.number in transaction.own[request.table]:
+            return
+        if transaction.snapshot[request.table].versions.get(request.number) != version:
+            raise Failure("serialization-failure", "Record has changed since last read", ends=True)
+
+    def _record_blockers(self, state: State, transaction: Transaction, request: LockRecord) -> set[TransactionId]:
+        place = ("rec", request.table, request.index, request.entry)
+        held = state.locks.get(place, {})
+        mine = held.get(transaction.id)
+        if mine is not None and (mine.exclusive or not request.exclusive):
+            return set()
+        by = {one for one, lock in held.items() if one != transaction.id and (lock.exclusive or request.exclusive)}
+        for other in self.earlier_waiters(state, transaction.id.session):
+            asked = other.running.request if other.running is not None else None
+            if (
+                isinstance(asked, LockRecord)
+                and ("rec", asked.table, asked.index, asked.entry) == place
+                and other.id != transaction.id
+                and (asked.exclusive or request.exclusive)
+            ):
+                by.add(other.id)
+        return by
+
+    def grant(self, state: State, ready: list[str]) -> None:
+        # Two who waited for a shared lock both have it, before the first of them can want more.
+        for session in ready:
+            transaction = state.open[session]
+            asked = transaction.running.request if transaction.running is not None else None
+            if isinstance(asked, LockRecord):
+                place = ("rec", asked.table, asked.index, asked.entry)
+                mine = state.locks.get(place, {}).get(transaction.id)
+                if mine is None or (asked.exclusive and not mine.exclusive):
+                    state.hold(place, transaction.id, Held(asked.exclusive, asked.kind))
+
+    def _make_explicit(self, state: State, place: Place, by: Iterable[TransactionId]) -> None:
+        """Who waits for a record that somebody wrote makes a lock of it."""
+        held = state.locks.get(place, {})
+        for one in by:
+            lock = held.get(one)
+            if lock is not None and lock.kind is Kind.IMPLICIT:
+                state.hold(place, one, Held(True, Kind.RECORD))
+
+    def _gap_blockers(self, state: State, transaction: Transaction, request: InsertEntry) -> set[TransactionId]:
+        by: set[TransactionId] = set()
+        entries = self.entries(state, transaction, request.table, request.index)
+        there = entries.holds(request.entry)
+        for place, held in state.locks.items():
+            if place[1:3] != (request.table, request.index):
+                continue
+            covers = (
+                place[3] < request.entry < place[4]
+                if place[0] == "gap"
+                # The lock of a record that is gone is one of the gap where it was.
+                else place[3] == request.entry and not there
+            )
+            if covers:
+                by |= {one for one in held if one != transaction.id}
+        for other in self.earlier_waiters(state, transaction.id.session):
+            asked = other.running.request if other.running is not None else None
+            if (
+                isinstance(asked, LockRecord)
+                and asked.kind is Kind.NEXT_KEY
+                and (asked.table, asked.index) == (request.table, request.index)
+                and other.id != transaction.id
+            ):
+                low, high = entries.gap(asked.entry)
+                if low < request.entry < high:
+                    by.add(other.id)
+        return by
+
+    def _peek(self, state: State, transaction: Transaction, request: Peek) -> tuple[Version | None] | None:
+        wanted = LockRecord(request.table, 0, request.entry, request.number, True, Kind.RECORD)
+        if self._record_blockers(state, transaction, wanted):
+            return (state.committed[request.table].versions.get(request.number),)
+        return None
+
+    def _put(self, state: State, transaction: Transaction, request: Put) -> int:
+        table = request.table
+        before = None
+        if request.number is not None:
+            before = self._newest(state, transaction, table, request.number)
+        number = self.write(state, transaction, table, request.number, request.row)
+        # The clustered index now; the others when the statement comes to them, and all at once for a row that goes.
+        for index in self.indexes[table] if request.row is None else self.indexes[table][:1]:
+            for row in (None if before is None else before.row, request.row):
+                if row is not None:
+                    self._wrote(state, transaction, ("rec", table, index.place, index.entry(row, number)))
+        return number
+
+    @staticmethod
+    def _wrote(state: State, transaction: Transaction, place: Place) -> None:
+        """Who wrote a record has it, without a lock in the table of locks until somebody waits for it."""
+        mine = state.locks.get(place, {}).get(transaction.id)
+        if mine is None or not mine.exclusive:
+            state.hold(place, transaction.id, Held(True, Kind.IMPLICIT))
+
+    # Ends
+
+    def failed(self, state: State, transaction: Transaction) -> None:
+        """The statement is taken back; the transaction stays, and keeps its locks, but for records that were never there."""
+        back = replace(transaction, own=transaction.before)
+        state.open[transaction.id.session] = back
+        for place in [place for place, held in state.locks.items() if transaction.id in held and place[0] == "rec"]:
+            if state.locks[place][transaction.id].kind is not Kind.IMPLICIT:
+                continue
+            written = [
+                version
+                for number, version in back.own[place[1]].items()
+                for version in (version, state.committed[place[1]].versions.get(number))
+                if version is not None and self.indexes[place[1]][place[2]].entry(version.row, number) == place[3]
+            ]
+            if not written:
+                left = {one: held for one, held in state.locks[place].items() if one != transaction.id}
+                if left:
+                    state.locks[place] = left
+                else:
+                    del state.locks[place]
+
+    def victims(self, state: State, circle: list[str]) -> list[str]:
+        lightest = min(self._weight(state, state.open[session]) for session in circle)
+        light = [session for session in circle if self._weight(state, state.open[session]) == lightest]
+        # On a tie it is the one that closed the circle, and that is the one that began to wait last.
+        return light[-1:] if circle[-1] in light else light[:1]
+
+    @staticmethod
+    def _weight(state: State, transaction: Transaction) -> int:
+        """Rows changed and lock structures: one for all locks of a kind in an index (of one page), one for each table."""
+        kinds: set[Any] = set()
+        for place, held in state.locks.items():
+            lock = held.get(transaction.id)
+            if lock == "gap":
+                kinds.add((*place[1:3], "gap"))
+            elif isinstance(lock, Held) and lock.kind is not Kind.IMPLICIT:
+                kinds.add((*place[1:3], lock))
+            if lock is not None:
+                kinds.add(("table", place[1]))
+        return transaction.changed + len(kinds) + 1

@@ -1,0 +1,90 @@
+"""What statements of InnoDB ask for besides what all stores know: entries of an index, locks of records and of gaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from isolde.semantics.stores.indexes import Entry
+from isolde.tx.queries import Patience
+
+
+class Kind(StrEnum):
+    """What of an index a lock is for."""
+
+    RECORD = "record"
+    NEXT_KEY = "record and the gap before it"
+    IMPLICIT = "record that the transaction wrote"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A lock of a record, shared or exclusive. One that is implicit is no lock yet, as far as weights go."""
+
+    exclusive: bool
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The entry after this one in an index (or it ``itself``), with the number of its row; ``None`` at the end."""
+
+    table: int
+    index: int
+    after: Entry
+    itself: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LockRecord:
+    """An index record. The answer: the row as it is now (``None``: gone, or under another entry), and whether the lock is new.
+
+    ``current``: the row is read, so that a newer version than the snapshot's is an error with innodb_snapshot_isolation.
+    """
+
+    table: int
+    index: int
+    entry: Entry
+    number: int
+    exclusive: bool
+    kind: Kind
+    patience: Patience = Patience.WAIT
+    current: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LockGap:
+    """The gap that an entry is to come into. Nobody waits for one."""
+
+    table: int
+    index: int
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Unlock:
+    table: int
+    index: int
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """A row that somebody else has locked, as it was last committed (the semi-consistent read); else ``None``.
+
+    The answer is in a tuple of one: there may be no such row.
+    """
+
+    table: int
+    entry: Entry
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class InsertEntry:
+    """Waits until nobody else has locked the gap that the entry is to come into. ``instead_of``: the row's entry until now."""
+
+    table: int
+    index: int
+    entry: Entry
+    instead_of: Entry | None = None

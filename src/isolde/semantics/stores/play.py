@@ -1,0 +1,183 @@
+"""One given interleaving on a store model: the same table of steps that a real database gives.
+
+Where the database may choose, there are several ways to go on, and each is a result of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from isolde.errors import UsageError
+from isolde.history.schedule import Ended as End
+from isolde.history.schedule import Failure, Played, PlayedStep, Schedule, ScheduleStep, sorted_rows
+from isolde.semantics.stores import Ended, Failed, Model, Result, Returned, State, Step, Waits, store_model
+from isolde.tx.dialects import Dialect
+from isolde.tx.schema import Schema
+from isolde.tx.script import begins, changes, commits, is_setting, level_in, rolls_back, statements_of
+from isolde.tx.sql import schema as read_schema
+
+WAYS_MAX = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """What a schedule may come to. ``more``: there are others that are not listed."""
+
+    played: tuple[Played, ...]
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A state on the way; the steps as far as they have come; the statements that each session has still to send (``left``), and
+    the one that it has sent last (``doing``), each with the number of its step.
+    """
+
+    state: State
+    steps: tuple[PlayedStep, ...]
+    left: Mapping[str, tuple[tuple[int, str], ...]]
+    sent: int
+    doing: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    lost: frozenset[str] = frozenset()
+    """Sessions whose transaction the database has rolled back, and that have not ended it yet."""
+
+
+def play(schedule: Schedule, store: str, settings: Mapping[str, str] | None = None, ways_max: int = WAYS_MAX) -> Ways:
+    """Plays a schedule from its first rows. A step that the language cannot say is refused by name."""
+    model = _model(schedule, store, settings)
+    return Playing(model, schedule).ways(ways_max)
+
+
+def _model(schedule: Schedule, store: str, settings: Mapping[str, str] | None) -> Model:
+    dialect = {"postgresql": Dialect.POSTGRESQL, "sqlite": Dialect.SQLITE}.get(store, Dialect.MYSQL)
+    texts = [one for text in schedule.schema for one in statements_of(text, dialect) if not is_setting(one)]
+    made = [text for text in texts if text.lower().startswith("create")]
+    tables: Schema = read_schema(";\n".join(made), dialect, "schema")
+    first = store_model(store, tables, schedule.rows, settings)
+    state = first.initial()
+    for text in texts:
+        if text not in made:
+            (step,) = first.submit(state, "setup", text)
+            if isinstance(step.result("setup"), Failed):
+                raise UsageError(f"the schema's statement '{text}' failed: {step.result('setup')}")
+            state = step.state
+    return store_model(store, tables, state.rows(), settings)
+
+
+class Playing:
+    """A schedule on a model, step by step."""
+
+    def __init__(self, model: Model, schedule: Schedule) -> None:
+        self.model, self.schedule = model, schedule
+
+    def ways(self, ways_max: int) -> Ways:
+        ways = [_Way(self.model.initial(), (), {}, 0)]
+        for session, texts in self.schedule.before.items():
+            for text in texts:
+                ways = [way for start in ways for way in self._asked(start, ScheduleStep(session, text))]
+        ways = [replace(way, steps=(), left={}, sent=0) for way in ways]
+        for step in self.schedule.steps:
+            found: dict[Any, _Way] = {}
+            for way in ways:
+                for after in self._asked(way, step):
+                    found.setdefault((after.state.key(), after.steps), after)
+            ways = list(found.values())
+        played = {self._played(way): None for way in ways}
+        listed = list(played)
+        return Ways(tuple(listed[:ways_max]), len(listed) > ways_max)
+
+    def _played(self, way: _Way) -> Played:
+        rows = {table: sorted_rows(found) for table, found in way.state.rows().items()}
+        return _Hashable(way.steps, rows)
+
+    def _asked(self, way: _Way, step: ScheduleStep) -> Iterator[_Way]:
+        """The session sends the step now, or has it wait behind one that has not returned."""
+        number = way.sent
+        blank = PlayedStep(step.session, step.name, step.sql, None, None, None, None, None)
+        texts = [text for text in statements_of(step.sql, self.model.dialect) if not is_setting(text)]
+        queue = (*way.left.get(step.session, ()), *((number, text) for text in texts))
+        left = {**way.left, step.session: queue}
+        after = replace(way, steps=(*way.steps, blank), left=left, sent=number + 1)
+        if not texts:
+            yield _with(after, number, returned_after=number)
+            return
+        yield from self._going_on(after, [step.session])
+
+    def _going_on(self, way: _Way, sessions: list[str]) -> Iterator[_Way]:
+        """Lets sessions send what they have, one after the other, until each waits or has sent all."""
+        able = [one for one in sessions if way.left.get(one) and one not in way.state.waiting]
+        if not able:
+            yield way
+            return
+        session = able[0]
+        now, *left = way.left[session]
+        doing = {**way.doing, session: now}
+        for step in self._sent(way.state, session, now[1]):
+            after = replace(way, state=step.state, left={**way.left, session: tuple(left)}, doing=doing)
+            moved = list(sessions)
+            for other, result in step.results:
+                after = self._noted(after, other, *doing[other], result)
+                if other not in moved:
+                    moved.append(other)
+            yield from self._going_on(after, moved)
+
+    def _sent(self, state: State, session: str, text: str) -> list[Step]:
+        model = self.model
+        if begins(text):
+            level = level_in(text) or self.schedule.sessions.get(session) or ""
+            return model.begin(state, session, level, read_only="read only" in " ".join(text.lower().split()))
+        if commits(text):
+            return model.commit(state, session)
+        if rolls_back(text):
+            return model.rollback(state, session)
+        return model.submit(state, session, text, level=self.schedule.sessions.get(session) or "")
+
+    def _noted(self, way: _Way, session: str, number: int, text: str, result: Result) -> _Way:
+        step = way.steps[number]
+        if isinstance(result, Waits):
+            seen = tuple(dict.fromkeys((*step.waited_for, *result.for_sessions)))
+            return _with(way, number, waited_for=seen)
+        last = not any(waiting == number for waiting, _ in way.left.get(session, ()))
+        if isinstance(result, Failed):
+            # The rest of a text that holds several statements is not run.
+            left = tuple(one for one in way.left.get(session, ()) if one[0] != number)
+            lost = way.lost | {session} if result.ended else way.lost
+            way = replace(way, left={**way.left, session: left}, lost=lost)
+            return _with(
+                way,
+                number,
+                error=Failure(result.word),
+                message=result.message,
+                returned_after=way.sent - 1,
+                ended=End.ROLLED_BACK if result.ended else None,
+            )
+        changed: dict[str, object] = {"returned_after": way.sent - 1} if last else {}
+        if isinstance(result, Ended):
+            kept = result.committed and session not in way.lost
+            changed["ended"] = End.COMMITTED if kept else End.ROLLED_BACK
+            way = replace(way, lost=way.lost - {session})
+        elif isinstance(result, Returned):
+            if begins(text):
+                way = replace(way, lost=way.lost - {session})
+            if result.names:
+                changed["rows"] = (*(step.rows or ()), *result.rows)
+            if changes(text):
+                changed["count"] = (step.count or 0) + result.count
+        return _with(way, number, **changed)
+
+
+def _with(way: _Way, number: int, **changed: object) -> _Way:
+    steps = list(way.steps)
+    steps[number] = replace(steps[number], **changed)  # type: ignore[arg-type]
+    return replace(way, steps=tuple(steps))
+
+
+class _Hashable(Played):
+    """Equal results of different ways are one."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash((self.steps, tuple(self.rows.items())))
