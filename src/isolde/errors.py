@@ -133,6 +133,18 @@ class ExecutionError(IsoldeError):
     def __str__(self) -> str:
         return f"{self.place}: {self.reason}" if self.place else self.reason
 
+    @property
+    def word(self) -> str:
+        """The history format's word for it."""
+        if self.kind in {"unique", "foreign-key", "check", "not-null"}:
+            return self.kind
+        return "arithmetic" if self.kind in {"division-by-zero", "out-of-range"} else "other"
+
+    @property
+    def is_mistake(self) -> bool:
+        """Whether whoever wrote the statement is to blame, whatever the tables hold."""
+        return self.kind in {"name", "type", "cursor"}
+
 
 class OutsideError(IsoldeError):
     """A database or another outside part failed; the text says which, why, and what to do."""

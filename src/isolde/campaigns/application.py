@@ -32,6 +32,7 @@ from isolde.findings import (
 )
 from isolde.workloads.application import Application, Scale
 from isolde.workloads.applications.mistakes import refuse_arguments
+from isolde.workloads.scales import scale_of
 
 _QUIET_EVERY = 500
 _METHOD = "quiet-points"
@@ -59,7 +60,7 @@ def run_application(target: Target, application: Application, options: RunOption
             f"{target.adapter.name} speaks no SQL that Isolde can write, so it cannot run {application.name}"
         )
     application = _mixed(application, options.of_application.mix)
-    scale = _scale(application, options.of_application.sizes)
+    scale = scale_of(application, options.of_application.sizes)
     offers = _offers(target, application, options.of_application.levels)
     directory = options.output or new_directory(target.adapter, application.name)
     refuse_arguments(application, scale, options.seed)
@@ -224,19 +225,6 @@ def _drop(installation: Installation) -> str:
     except KeyboardInterrupt:
         return f"; tables {installation.prefix}… may be left, since Ctrl-C came while they were dropped; {how}"
     return ""
-
-
-def _scale(application: Application, sizes: Iterable[str]) -> Scale:
-    known = ", ".join([*(f"{key}={size}" for key, size in application.scale.items()), *application.sizes]) or "none"
-    whole, given = application.scale, {}
-    for name, number, text in _by_name("--scale", sizes):
-        if text in application.sizes:
-            whole = application.sizes[text]
-            continue
-        if name not in application.scale or not re.fullmatch(r"0*[1-9][0-9]{0,11}", number, re.ASCII):
-            raise UsageError(f"--scale {text} is no size of {application.name}; it has {known}")
-        given[name] = int(number)
-    return {**whole, **given}
 
 
 def _mixed(application: Application, mix: Iterable[str]) -> Application:

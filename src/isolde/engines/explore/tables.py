@@ -271,14 +271,14 @@ class TableHandle(Handle):
 
         def note(rows: Any, count: int | None, error: ExecutionError | None) -> None:
             last = len(self._accesses.events)
-            word, message = ("", "") if error is None else (error_word(error.kind), error.reason)
+            word, message = ("", "") if error is None else (error.word, error.reason)
             self.ran.append(Ran(sql, self._dialect, dict(parameters), rows, count, word, message, first, last))
 
         try:
             statement, values = self._bodies.core(sql, self._dialect, parameters)
             count, rows = self._running.run(statement, dict(enumerate(values)))
         except ExecutionError as error:
-            if error.kind in _MISTAKES:
+            if error.is_mistake:
                 raise UsageError(f"'{sql}': {error}") from None
             take_back(self._log, mark)
             note(None, None, error)
@@ -529,20 +529,3 @@ class _Narrowed:
 
     def restore(self, number: int, before: Any) -> None:
         self._table.restore(number, before)
-
-
-_MISTAKES = frozenset({"name", "type", "cursor"})
-"""Kinds of errors that are mistakes of whoever wrote the statement, whatever the tables hold."""
-_WORDS = {
-    "unique": "unique",
-    "foreign-key": "foreign-key",
-    "check": "check",
-    "not-null": "not-null",
-    "division-by-zero": "arithmetic",
-    "out-of-range": "arithmetic",
-}
-
-
-def error_word(kind: str) -> str:
-    """The word of the history format for an error of the store."""
-    return _WORDS.get(kind, "other")

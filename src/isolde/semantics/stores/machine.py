@@ -315,9 +315,9 @@ class Model(ABC):
         except Failure as failure:
             return session, self.fail(state, session, failure)
         except ExecutionError as error:
-            if error.kind in _MISTAKES:
+            if error.is_mistake:
                 raise
-            return session, self.fail(state, session, Failure(error_word(error.kind), error.reason))
+            return session, self.fail(state, session, Failure(error.word, error.reason))
 
     def _finished(self, state: State, session: str, result: Returned) -> Result:
         transaction = replace(state.open[session], running=None)
@@ -515,20 +515,3 @@ def names_of(core: CoreStatement) -> tuple[str, ...]:
 
 def is_ordered(core: CoreStatement) -> bool:
     return isinstance(core, Query) and bool(core.order)
-
-
-_MISTAKES = frozenset({"name", "type", "cursor"})
-"""Kinds of errors that are mistakes of whoever wrote the statement, whatever the tables hold."""
-_WORDS = {
-    "unique": "unique",
-    "foreign-key": "foreign-key",
-    "check": "check",
-    "not-null": "not-null",
-    "division-by-zero": "arithmetic",
-    "out-of-range": "arithmetic",
-}
-
-
-def error_word(kind: str) -> str:
-    """The word of the history format for an error of the store."""
-    return _WORDS.get(kind, "other")
