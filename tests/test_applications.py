@@ -209,7 +209,7 @@ def test_an_invariant_can_be_broken(name: str, invariant: str) -> None:
 
 def test_enroll_as_printed_breaks_its_invariant_without_any_concurrency() -> None:
     application, real = started("courseware")
-    assert enroll_as_printed(real, 1, 77, 1)
+    assert enroll_as_printed(real, 77, 1, 1)
     assert list(broken(real, application)) == ["I1-student"]
 
 
