@@ -86,7 +86,8 @@ def test_a_stronger_level_than_promised_is_caught_within_a_few_thousand(
     url = server(kind).url
     result = ran(out, url, "--isolation", isolation, "--check", level, "--until-violation", "--transactions", "6000")
     assert (result.status, result.verdicts) == (1, ["violated"]), result.error
-    assert result.run["committed"] <= 6000
+    # Windows that stand on their own end with transactions that read every key: a few more than were asked for.
+    assert result.run["committed"] <= 6100
     assert [anomaly["name"] for anomaly in result.document["results"][0]["anomalies"]]
 
 

@@ -225,7 +225,7 @@ def test_a_spec_file_of_several_permutations_is_played(fast: Callable[[str], Run
     assert [step["error"] for step in serial["steps"]] == [None] * 6
     history = decode(read(skew["history"]))
     assert history.extra["rows"] == {"d": [[1, True], [2, True]]}
-    assert {t.extra["level"] for t in history.transactions} == {"SERIALIZABLE"}
+    assert {t.level for t in history.transactions} == {"SERIALIZABLE"}
 
 
 def test_an_interrupted_schedule_leaves_nothing_behind(fast: Callable[[str], Running], tmp_path: Path) -> None:

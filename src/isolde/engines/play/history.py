@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from isolde.engines.play.player import Recorded, Sent
@@ -43,10 +44,7 @@ def history_of(recorded: Recorded) -> History:
     procedures = [text for text in schema if _OF_PROCEDURES.match(text)]
     if procedures:
         extra["procedures"] = procedures
-    numbered = [
-        Transaction(number, one.session, one.ops, one.status, one.start, one.end, extra=one.extra)
-        for number, one in enumerate(found)
-    ]
+    numbered = [replace(one, id=number) for number, one in enumerate(found)]
     return History(tuple(numbered), extra=extra)
 
 
@@ -55,10 +53,8 @@ def _transactions(session: str, sent: list[Sent], level: str | None) -> list[Tra
     current: _Open | None = None
 
     def close(transaction: _Open, status: Status) -> None:
-        extra = {"level": transaction.level} if transaction.level else {}
-        found.append(
-            Transaction(0, session, tuple(transaction.ops), status, transaction.start, transaction.end, extra=extra)
-        )
+        times = transaction.start, transaction.end
+        found.append(Transaction(0, session, tuple(transaction.ops), status, *times, level=transaction.level))
 
     for one in sent:
         sql, ended = one.answer.sql, one.answer.ended
