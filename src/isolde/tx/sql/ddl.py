@@ -41,7 +41,7 @@ def schema_of(pieces: list[Text], dialect: Dialect) -> Schema:
     """The tables that these statements make, in order."""
     tables: dict[str, Table] = {}
     for piece in pieces:
-        parsed, reading = trees(piece, dialect)
+        parsed, reading = trees(piece, dialect, queries.subquery)
         for node in parsed:
             _create(node, tables, reading)
     return Schema.of(*(_resolved(table, tables) for table in tables.values()))

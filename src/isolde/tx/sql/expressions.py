@@ -34,7 +34,6 @@ from isolde.tx.expressions import (
     UnaryOperation,
     When,
 )
-from isolde.tx.sql import queries
 from isolde.tx.sql.functions import FUNCTIONS, OUTSIDE, instead_of
 from isolde.tx.sql.misread import VALUES
 from isolde.tx.sql.text import Kind
@@ -299,7 +298,7 @@ def _in(node: exp.Expr, reading: Reading) -> Expression:
         if reading.dialect is Dialect.SQLITE and isinstance(query.this, exp.Subquery):
             # A second pair of parentheses makes it one value in SQLite, not a set of rows.
             return InList(operand, (_scalar(query.this, reading),), False, place)
-        return InQuery(operand, queries.subquery(query, reading), False, place)
+        return InQuery(operand, reading.subquery(query), False, place)
     if not node.expressions and reading.dialect is not Dialect.SQLITE:
         raise reading.malformed(node, "an empty list after IN", "a value")
     return InList(operand, tuple(expression(item, reading) for item in node.expressions), False, place)
@@ -307,11 +306,11 @@ def _in(node: exp.Expr, reading: Reading) -> Expression:
 
 def _exists(node: exp.Expr, reading: Reading) -> Expression:
     reading.only(node, "this")
-    return Exists(queries.subquery(node.this, reading), False, reading.place(node))
+    return Exists(reading.subquery(node.this), False, reading.place(node))
 
 
 def _scalar(node: exp.Expr, reading: Reading) -> Expression:
-    return ScalarQuery(queries.subquery(node, reading), reading.place(node))
+    return ScalarQuery(reading.subquery(node), reading.place(node))
 
 
 def _case(node: exp.Expr, reading: Reading) -> Expression:

@@ -18,7 +18,7 @@ from isolde.tx.statements import Assignment, Default, Delete, Insert, InsertMode
 
 def read_statement(text: Text, dialect: Dialect, variables: frozenset[str] = frozenset()) -> Statement:
     """The one statement of ``text``. A plain name among ``variables`` is that variable, even where a column has it, too."""
-    parsed, reading = trees(text, dialect)
+    parsed, reading = trees(text, dialect, queries.subquery)
     reading.variables = variables
     if len(parsed) != 1:
         raise text.malformed(0, f"{len(parsed)} statements" if parsed else "no statement", "one statement")
@@ -28,7 +28,7 @@ def read_statement(text: Text, dialect: Dialect, variables: frozenset[str] = fro
 def read_expression(text: Text, dialect: Dialect, variables: frozenset[str] = frozenset()) -> Expression:
     """The one expression of ``text``, as it may stand after SELECT."""
     # Alone, a text like "x y" or "close" would be a statement to sqlglot.
-    parsed, reading = trees(text.surrounded("SELECT "), dialect)
+    parsed, reading = trees(text.surrounded("SELECT "), dialect, queries.subquery)
     reading.variables = variables
     node = parsed[0] if len(parsed) == 1 else None
     if not isinstance(node, exp.Select) or {name for name, value in node.args.items() if value} != {"expressions"}:

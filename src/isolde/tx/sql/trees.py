@@ -8,7 +8,7 @@ argument that is set and was not named.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NoReturn
@@ -22,6 +22,7 @@ from sqlglot.tokenizer_core import TokenType
 from isolde.errors import MalformedProgram, OutsideFragment
 from isolde.tx.dialects import Dialect
 from isolde.tx.place import Place
+from isolde.tx.queries import Select
 from isolde.tx.sql import misread, spelling
 from isolde.tx.sql.reserved import RESERVED
 from isolde.tx.sql.text import Prepared, Text, Token, fold, prepare
@@ -181,15 +182,24 @@ def _quietly() -> Iterator[None]:
         logger.disabled = before
 
 
+Subquery = Callable[[Any, "Reading"], Select]
+"""Reads a query that stands inside of an expression."""
+
+
 class Reading:
     """One statement being read: its dialect, and the way from a node to its place."""
 
-    def __init__(self, prepared: Prepared, dialect: Dialect) -> None:
+    def __init__(self, prepared: Prepared, dialect: Dialect, subquery: Subquery) -> None:
         self.prepared = prepared
+        self._subquery = subquery
         self.dialect = dialect
         self.merged: tuple[dict[str, str], ...] = ({},)
         self.variables: frozenset[str] = frozenset()
         self._starts: dict[int, int] = {}
+
+    def subquery(self, node: Any) -> Select:
+        """The query inside of an expression. Who reads queries is told by the caller: queries hold expressions themselves."""
+        return self._subquery(node, self)
 
     def start(self, node: exp.Expr) -> int:
         """Where a node's first token with a known position stands, in the text that was written."""
@@ -282,8 +292,8 @@ class Reading:
         return self.prepared.marks[int(text[1:])], self.prepared.names[int(text[1:])]
 
 
-def trees(text: Text, dialect: Dialect) -> tuple[list[exp.Expr], Reading]:
-    """The trees of all statements in ``text``; ``MalformedProgram`` if it is no SQL."""
+def trees(text: Text, dialect: Dialect, subquery: Subquery) -> tuple[list[exp.Expr], Reading]:
+    """The trees of all statements in ``text``; ``MalformedProgram`` if it is no SQL. ``subquery`` reads queries in them."""
     prepared = prepare(text, dialect)
     misread.refuse_misread(text, prepared.tokens, dialect)
     if text.strict:
@@ -302,7 +312,7 @@ def trees(text: Text, dialect: Dialect) -> tuple[list[exp.Expr], Reading]:
         # What sqlglot does with text that is no SQL is not promised: it may fail in any way.
         raise text.malformed(0, f"text that cannot be parsed ({type(error).__name__})", "SQL") from None
     return [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)], Reading(
-        prepared, dialect
+        prepared, dialect, subquery
     )
 
 

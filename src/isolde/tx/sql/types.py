@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any, NoReturn
 
 from sqlglot import exp
 
@@ -174,9 +175,13 @@ def _numbers(node: exp.DataType, reading: Reading) -> tuple[int, ...]:
 
 def read_column_type(text: Text, dialect: Dialect) -> Type:
     """A type alone, as it stands in a declaration: read as that of a column."""
-    parsed, reading = trees(text.surrounded("CREATE TABLE t (c ", ")"), dialect)
+    parsed, reading = trees(text.surrounded("CREATE TABLE t (c ", ")"), dialect, _no_query)
     columns = parsed[0].this.expressions if len(parsed) == 1 and isinstance(parsed[0], exp.Create) else []
     kind = columns[0].args.get("kind") if len(columns) == 1 and isinstance(columns[0], exp.ColumnDef) else None
     if not isinstance(kind, exp.DataType) or columns[0].args.get("constraints"):
         raise text.malformed(0, f"'{text.content.strip()[:40]}'", "a type")
     return column_type(kind, reading)
+
+
+def _no_query(_: Any, reading: Reading) -> NoReturn:
+    raise reading.prepared.text.malformed(0, "a query", "a type")
