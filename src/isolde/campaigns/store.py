@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -211,12 +210,3 @@ def reproduced(player: Player, schedule: Schedule, finding: BrokenInvariant) -> 
     if waited:
         return f"it went on differently there: step {waited[0]} ('{played.steps[waited[0]].sql}') had to wait"
     return f"it differs there: the tables hold {rows} at the end"
-
-
-@contextmanager
-def playing(player: Player) -> Iterator[Player]:
-    """The player, closed at the end whatever happens."""
-    try:
-        yield player
-    finally:
-        player.close()
