@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from isolde._core import Columns
 from isolde.campaigns.options import TRANSACTIONS, Bounds, Listener
@@ -46,9 +46,10 @@ def try_all_levels(target: Target, settings: Settings, bounds: Bounds, listener:
     for offer in database.offers():
         listener.trying(f"{offer.name}: {transactions:,} transactions at random")
         cells = [result for result in tried if result.offer.name == offer.name]
-        level = _level(cells, offer, _sample(database, offer, settings, bounds.sessions, transactions))
+        claims = offer.of(settings.workload.kind).claims
+        level = _level(cells, offer, claims, _sample(database, offer, settings, bounds.sessions, transactions))
         levels.append(level)
-        findings.append(_finding(level, offer.of(settings.workload.kind).claims))
+        findings.append(_finding(level, claims))
     listener.over()
     version = database.version()
     report = Report(DatabaseSubject(version), tuple(findings), facts=(MatrixFacts(version, tuple(levels)),))
@@ -59,13 +60,26 @@ def try_all_levels(target: Target, settings: Settings, bounds: Bounds, listener:
     return report
 
 
-def _level(tried: Sequence[Tried], offer: Offer, sample: tuple[int, Frontier, tuple[str, ...]]) -> MatrixLevel:
-    transactions, line, anomalies = sample
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """What a run at random showed; ``anomalies`` by the level that each of them violated."""
+
+    transactions: int
+    frontier: Frontier
+    anomalies: tuple[tuple[Level, str], ...]
+
+
+def _level(tried: Sequence[Tried], offer: Offer, claims: Level, sample: _Sample) -> MatrixLevel:
+    """``claims`` is what the level promises of the kind of keys that the workload at random has."""
     cells = tuple(
         MatrixCell(result.schedule.anomaly, result.schedule.hermitage, result.cell.value, result.why)
         for result in tried
     )
-    return MatrixLevel(offer.name, offer.called, offer.claims, cells, transactions, anomalies, line)
+    met = tuple(dict.fromkeys(name for _, name in sample.anomalies))
+    against = tuple(dict.fromkeys(name for level, name in sample.anomalies if implies(claims, level)))
+    return MatrixLevel(
+        offer.name, offer.called, offer.claims, cells, sample.transactions, met, sample.frontier, against
+    )
 
 
 def _finding(level: MatrixLevel, claims: Level) -> Finding:
@@ -103,9 +117,7 @@ class _Tidied:
             self.left.append((table.name, error))
 
 
-def _sample(
-    database: Database, offer: Offer, settings: Settings, sessions: int, transactions: int
-) -> tuple[int, Frontier, tuple[str, ...]]:
+def _sample(database: Database, offer: Offer, settings: Settings, sessions: int, transactions: int) -> _Sample:
     """What a run at random shows: its length, where the line between the levels runs, and the anomalies.
 
     Its history is not kept: 'isolde run' records one.
@@ -128,7 +140,7 @@ def _sample(
     finally:
         temporary.remove()
     report = check(columns, [entry.level for entry in LEVELS], every=True)
-    names = [a.name for f in report.findings if f.verdict is Verdict.VIOLATED for a in f.anomalies]
+    met = tuple((f.level, a.name) for f in report.findings if f.verdict is Verdict.VIOLATED for a in f.anomalies)
     # Where nothing was committed, every level holds, and that says nothing.
     known = frontier(report.findings) if report.size.committed else Frontier((), ())
-    return report.size.transactions, known, tuple(dict.fromkeys(names))
+    return _Sample(report.size.transactions, known, met)

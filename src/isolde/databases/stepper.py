@@ -34,12 +34,13 @@ class End(StrEnum):
 
 @dataclass(slots=True)
 class Step:
-    """One statement of a session; ``result`` is there once ``done`` is set, unless the session failed before."""
+    """One statement of a session; ``answered`` says, once ``done`` is set, whether it ran and ``result`` is what it returned."""
 
     action: Callable[[Connection], Any]
     done: threading.Event = field(default_factory=threading.Event)
     result: Any = None
     blocked: bool = False
+    answered: bool = False
 
 
 class SteppedSession:
@@ -88,6 +89,7 @@ class SteppedSession:
                         self._connection.begin(self._offer)
                         self._begun, self.end = True, End.OPEN
                     step.result = step.action(self._connection)
+                    step.answered = True
             except (Aborted, ConnectionLost) as error:
                 self.end, self.reason = End.ABORTED, error.reason
                 if isinstance(error, Aborted):

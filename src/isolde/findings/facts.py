@@ -126,7 +126,10 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class MatrixLevel:
-    """One level of a database: the schedules that were played at it, and what a random workload showed beside them."""
+    """One level of a database: the schedules that were played at it, and what a random workload showed beside them.
+
+    ``against`` are the anomalies, among those that the workload met, that the level claims to forbid.
+    """
 
     name: str
     called: str
@@ -135,6 +138,7 @@ class MatrixLevel:
     transactions: int
     anomalies: tuple[str, ...]
     frontier: Frontier
+    against: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

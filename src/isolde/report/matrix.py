@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from isolde.findings import MatrixFacts
+from isolde.findings import MatrixFacts, MatrixLevel
 from isolde.visible import Paint, safe_lines
 
 _WORDS = {"seen": "seen", "broken": "SEEN", "prevented": "-", "untried": "n/a"}
 
 
 def render_matrix(facts: MatrixFacts, paint: Paint = lambda text, _: text) -> str:
-    """Anomalies down, levels across. An anomaly that also the workload met is marked by a plus."""
+    """Anomalies down, levels across. What also the workload met is marked: ``+``, or ``!`` against the claim."""
     return safe_lines(lambda safely: _matrix(facts, safely), paint)
 
 
@@ -33,19 +34,42 @@ def _matrix(facts: MatrixFacts, paint: Paint) -> list[str]:
         row = f"  {anomaly:{names}}  {hermitage:16}"
         for level, width in zip(levels, widths, strict=True):
             result = results[anomaly, level.name]
-            word = _WORDS[result] + ("+" if anomaly in level.anomalies else "")
-            row += (paint(word, "red") if result == "broken" else word) + " " * (width - len(word))
+            against = anomaly in level.against
+            word = _WORDS[result] + ("!" if against else "+" if anomaly in level.anomalies else "")
+            row += (paint(word, "red") if result == "broken" or against else word) + " " * (width - len(word))
         lines.append(row.rstrip())
     lines += [
         "",
         "  seen: it happened, as the level allows; SEEN: it happened, and the level claims that it cannot; -: prevented;",
+        "  +: transactions sent at random met it, too; !: they met it, and the level claims that it cannot happen.",
+        "  Names in the second column are Hermitage's.",
+        "",
     ]
-    lines += ["  +: transactions sent at random met it, too. Names in the second column are Hermitage's.", ""]
     for level in levels:
-        strongest = ", ".join(entry.level.value for entry in level.frontier.strongest_satisfied) or "none"
-        seen = f"; anomalies: {', '.join(level.anomalies)}" if level.anomalies else ""
-        lines.append(f"  {level.name}: of {level.transactions:,} transactions sent at random, {strongest} holds{seen}")
-    return lines
+        lines += [f"  {level.name}: {sentence}" for sentence in _about(level, paint)]
+    return [*lines, *_untried(levels)]
+
+
+def _about(level: MatrixLevel, paint: Paint) -> Iterator[str]:
+    """What the workload at random showed, and what of it the level claims to forbid."""
+    held = " and ".join(entry.level.value for entry in level.frontier.strongest_satisfied) or "no level"
+    failed = [f"{entry.level.value} ({entry.reason})" for entry in level.frontier.weakest_violated]
+    broken = f", and breaks {', '.join(failed)}" if failed else ""
+    yield f"a random run of {level.transactions:,} transactions keeps {held}{broken}"
+    if level.against:
+        yield paint(f"it claims {level.claims.value}, and the run met {', '.join(level.against)}", "red")
+
+
+def _untried(levels: Sequence[MatrixLevel]) -> Iterator[str]:
+    """Why cells are empty: each reason once, with the levels that it is about unless it is about all."""
+    reasons: dict[str, dict[str, None]] = {}
+    for level in levels:
+        for cell in level.cells:
+            if cell.result == "untried":
+                reasons.setdefault(cell.why, {})[level.name] = None
+    for why, names in reasons.items():
+        where = "" if len(names) == len(levels) else f" at {', '.join(names)}"
+        yield f"  n/a{where}: {why}"
 
 
 def matrix_document(facts: MatrixFacts) -> dict[str, Any]:
@@ -68,6 +92,7 @@ def matrix_document(facts: MatrixFacts) -> dict[str, Any]:
                 "workload": {
                     "transactions": level.transactions,
                     "anomalies": list(level.anomalies),
+                    "against_the_claim": list(level.against),
                     "strongest_satisfied": [entry.level.value for entry in level.frontier.strongest_satisfied],
                 },
             }

@@ -16,11 +16,11 @@ from isolde.databases import Adapter, Connection, Database, Feature, Kind, Offer
 from isolde.databases.stepper import PATIENCE_S, End, Step, SteppedSession, Stepper
 from isolde.databases.waiting import patiently
 from isolde.engines.matrix.schedules import FIRST, SCHEDULES, Played, Schedule
-from isolde.errors import Aborted, IsoldeError
+from isolde.errors import Aborted, IsoldeError, StatementFailed
 from isolde.history import History, Key, Read, Status, Transaction, Value, Write
 from isolde.levels import implies
 
-_STEP = re.compile(r"(\w+):(?:(commit|abort)|([rwi])(\d+)(?:=(\d+))?|([qx])\[([^]]*)\])")
+_STEP = re.compile(r"(\w+):(?:(commit|abort)|([rwid])(\d+)(?:=(\d+))?|([qx])\[([^]]*)\])")
 _TRIES = 20
 _AT_ONCE = 6
 _LONG_PATIENCE_S = 1.5
@@ -72,20 +72,31 @@ def play_all(adapter: Adapter, database: Database, told: Callable[[Tried], None]
 
 def play_cell(adapter: Adapter, database: Database, offer: Offer, schedule: Schedule) -> Tried:
     """One schedule at one level."""
-    needs = (Feature.SQL, Feature.PREDICATES) if schedule.predicates else (Feature.TRANSACTIONS,)
-    for feature in needs:
+    for feature in _needs(schedule):
         ability = adapter.able(feature)
         if not ability.able:
             return Tried(schedule, offer, Cell.UNTRIED, ability.how)
     forbidden = implies(offer.claims, schedule.ruled_out_from)
-    played, why = play(database, offer, schedule)
-    if not schedule.seen(played) and played.blocked and not forbidden:
-        # A machine that is busy may take a slow statement for a blocked one, and the steps then come in another order.
-        # That can hide an anomaly, and never makes one up: what was seen was seen.
-        played, why = play(database, offer, schedule, _LONG_PATIENCE_S)
+    try:
+        played, why = play(database, offer, schedule)
+        if not schedule.seen(played) and played.blocked and not forbidden:
+            # A machine that is busy may take a slow statement for a blocked one, and the steps then come in another order.
+            # That can hide an anomaly, and never makes one up: what was seen was seen.
+            played, why = play(database, offer, schedule, _LONG_PATIENCE_S)
+    except StatementFailed as refused:
+        return Tried(schedule, offer, Cell.UNTRIED, str(refused))
     if not schedule.seen(played):
         return Tried(schedule, offer, Cell.PREVENTED, why)
     return Tried(schedule, offer, Cell.BROKEN if forbidden else Cell.SEEN)
+
+
+def _needs(schedule: Schedule) -> Iterator[Feature]:
+    if schedule.predicates:
+        yield from (Feature.SQL, Feature.PREDICATES)
+    else:
+        yield Feature.TRANSACTIONS
+    if schedule.deletes:
+        yield Feature.DELETES
 
 
 def play(database: Database, offer: Offer, schedule: Schedule, patience_s: float = PATIENCE_S) -> tuple[Played, str]:
@@ -104,8 +115,9 @@ def play(database: Database, offer: Offer, schedule: Schedule, patience_s: float
         keys = sorted({*FIRST, *_inserted(schedule)})
         final = _transact(database, table, [_operation("r", key, None) for key in keys])
     answers: dict[str, list[Any]] = {name: [] for name in sessions}
-    for name, step in steps:
-        if step.result is not None:
+    for match, (name, step) in zip(_STEP.finditer(schedule.steps), steps, strict=True):
+        reads = match[3] == "r" or match[6] is not None
+        if reads and step.answered:
             answers[name].append(step.result)
     played = Played(
         answers,
@@ -124,9 +136,12 @@ def _history(schedule: Schedule, steps: list[Step], sessions: Mapping[str, Stepp
         name, ending, kind, key, value, *_ = match.groups()
         if ending:
             ops[name].append([])
+        elif kind == "d":
+            # A delete that found nothing read that the key is absent; one that failed is told as the write that it meant to be.
+            ops[name][-1].append(Read(int(key), None) if step.result is False else Write(int(key), None))
         elif kind != "r":
             ops[name][-1].append(Write(int(key), int(value)))
-        elif step.result is not None:
+        elif step.answered:
             ops[name][-1].append(Read(int(key), step.result))
     first = dict[Key, Value](FIRST.items())
     transactions: list[Transaction] = []
@@ -155,6 +170,8 @@ def _steps(schedule: Schedule, table: Table, stepper: Stepper) -> Iterator[tuple
 def _operation(kind: str, key: int, value: str | None) -> Callable[[Connection], Any]:
     if kind == "r":
         return lambda connection: json.loads(connection.read(key))
+    if kind == "d":
+        return lambda connection: connection.delete(key)
     written = int(value or 0)
     if kind == "i":
         return lambda connection: connection.insert(key, written)

@@ -1,14 +1,15 @@
 """Each anomaly as a schedule: what sessions do, in which order, and what shows that it happened.
 
 A schedule does not hope for a race: it is stepped statement by statement. Keys 0 and 1 hold 10 and 20 at first. Steps are
-``session:step``, where a step is ``r0`` (read key 0), ``w0=11``, ``i2=30`` (insert), ``q[condition]`` (the rows that meet an SQL
-condition on ``k`` and ``v``), ``x[statement]`` (an SQL change of the table ``{t}``, giving how many rows it touched),
+``session:step``, where a step is ``r0`` (read key 0), ``w0=11``, ``i2=30`` (insert), ``d0`` (delete), ``q[condition]`` (rows that
+meet an SQL condition on ``k`` and ``v``), ``x[statement]`` (an SQL change of the table ``{t}``, giving how many rows it touched),
 ``commit`` or ``abort``. Most follow Hermitage (Martin Kleppmann), whose names are given; the fourteen that mini-transactions
 can show are those of table I of "Boosting End-to-End Database Isolation Checking via Mini-Transactions".
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +50,10 @@ class Schedule:
     @property
     def predicates(self) -> bool:
         return "[" in self.steps
+
+    @property
+    def deletes(self) -> bool:
+        return re.search(r":d\d", self.steps) is not None
 
 
 def _thin_air(played: Played) -> bool:
@@ -168,6 +173,35 @@ SCHEDULES = (
         "P4",
         Level.SNAPSHOT_ISOLATION,
         "A:r0 B:r0 A:w0=11 B:w0=12 A:commit B:commit",
+        lambda p: p.all_committed("A", "B") and p.answers["A"] == p.answers["B"] == [10],
+    ),
+    # Databases treat a row that goes, or that comes back under its old key, in other ways than one that changes.
+    Schedule(
+        "lost-update-by-delete",
+        "",
+        Level.SNAPSHOT_ISOLATION,
+        "A:r0 B:r0 A:w0=11 B:d0 A:commit B:commit",
+        lambda p: p.all_committed("A", "B") and p.answers["A"] == p.answers["B"] == [10] and p.final[0] is None,
+    ),
+    Schedule(
+        "lost-update-after-delete",
+        "",
+        Level.SNAPSHOT_ISOLATION,
+        "A:r0 B:r0 A:d0 B:w0=12 A:commit B:commit",
+        lambda p: p.all_committed("A", "B") and p.answers["A"] == p.answers["B"] == [10],
+    ),
+    Schedule(
+        "lost-insert",
+        "",
+        Level.SNAPSHOT_ISOLATION,
+        "A:r2 B:r2 A:i2=30 B:i2=31 A:commit B:commit",
+        lambda p: p.all_committed("A", "B") and p.answers["A"] == p.answers["B"] == [None],
+    ),
+    Schedule(
+        "lost-update-by-reinsert",
+        "",
+        Level.SNAPSHOT_ISOLATION,
+        "A:r0 B:r0 B:d0 B:i0=12 B:commit A:w0=11 A:commit",
         lambda p: p.all_committed("A", "B") and p.answers["A"] == p.answers["B"] == [10],
     ),
     Schedule(
