@@ -120,6 +120,7 @@ COMPLAINTS: dict[str, tuple[list[str], str]] = {
     "no such file": (["check", "none.jsonl"], "isolde: none.jsonl: No such file or directory\n"),
     "a directory": (["check", "."], "isolde: .: Is a directory\n"),
     "a level misspelled": (["check", "-l", "snapshot-isolaton", "good.txt"], "isolde: unknown isolation level 'snapshot-isolaton'; did you mean 'snapshot-isolation'?\n"),
+    "a level that is not decided": (["check", "-l", "PL-2+", "good.txt"], "isolde: the level 'PL-2+' is not decided: it lies between pl-2 and snapshot-isolation, which implies it\n"),
     "a level like no other": (["check", "-l", "zzz", "good.txt"], "isolde: unknown isolation level 'zzz'; 'isolde levels' lists them\n"),
     "notation": (["check", "notation.txt"], "isolde: notation.txt:1: column 9 has ')]'; expected ','\n"),
     "witness of several": (["check", "--witness", "w.jsonl", "good.txt", "skew.txt"], "isolde: --witness takes one history at a time\n"),
@@ -266,6 +267,36 @@ def test_the_json_of_several_files_is_one_document_a_line_in_the_order_given(fil
     assert none == {"file": "none.jsonl", "error": "none.jsonl: No such file or directory"}
     assert (good["file"], good["results"][0]["verdict"]) == ("good.txt", "satisfied")
     assert (skew["file"], skew["results"][0]["verdict"]) == ("skew.txt", "violated")
+
+
+def test_an_empty_history_is_said_to_be_empty(files: Path) -> None:
+    said = isolde("check", "empty.jsonl", cwd=files)
+    assert (said.status, said.err) == (
+        0,
+        "isolde: empty.jsonl: the history has no transactions, so that every level holds and nothing was checked\n",
+    )
+
+
+def test_the_names_that_other_tools_have_for_levels_are_understood(files: Path) -> None:
+    names = ["PL-1", "PL-2.99", "PL-3", "strong-session-snapshot-isolation", "SSER", "TCC"]
+    levels = [option for name in names for option in ("--level", name)]
+    said = isolde("check", "--json", *levels, "good.txt", cwd=files)
+    assert [result["level"] for result in json.loads(said.out)["results"]] == [
+        "read-uncommitted",
+        "repeatable-read",
+        "serializable",
+        "snapshot-isolation",
+        "strict-serializable",
+        "causal",
+    ]
+
+
+def test_the_first_history_of_the_readme_is_a_write_skew(tmp_path: Path) -> None:
+    readme = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
+    (tmp_path / "first.jsonl").write_text(readme.split("```json\n")[1].split("```")[0])
+    said = isolde("check", "first.jsonl", cwd=tmp_path)
+    assert said.status == 1
+    assert "VIOLATED by write-skew" in said.out
 
 
 def test_levels_are_answered_in_the_order_asked(files: Path) -> None:

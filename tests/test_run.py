@@ -244,6 +244,7 @@ def _tables(path: Path) -> list[str]:
     [
         (["nonsense"], 2, "is not a database URL"),
         (["postgersql://x/y"], 2, "did you mean 'postgresql'"),
+        (["--isolation", "imediate"], 2, "it has deferred, immediate; did you mean 'immediate'?"),
         (["--isolation", "weird"], 2, "offers no isolation level 'weird'; it has deferred, immediate"),
         (["--check", "weird"], 2, "weird"),
         (["--workload", "append", "--deletes", "0.5"], 2, "lists only grow"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isolde.errors import UsageError
-from isolde.levels import ANOMALIES, IMPLICATIONS, LEVELS
+from isolde.levels import ALSO_CALLED, ANOMALIES, IMPLICATIONS, LEVELS
 from isolde.visible import dumped, visible
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def levels(as_json: bool) -> int:
                 "source": entry.source,
                 "implies": implied[entry.level],
                 "decided": entry.decided,
+                "also_called": [name for name, level in ALSO_CALLED.items() if level is entry.level],
             }
             for entry in LEVELS
         ]

@@ -108,6 +108,8 @@ def check(
         else:
             text = render_report(checked.report, paint, all_cases=all_cases)
             click.echo(("\n" if number else "") + text)
+        if not checked.report.size.transactions:
+            say(f"{path}: the history has no transactions, so that every level holds and nothing was checked")
         keep_report(report, checked.report)
         if witness is not None:
             _write_witness(checked, witness)

@@ -11,7 +11,7 @@ from typing import Protocol
 from isolde.databases.contract import Adapter, Database, Offer
 from isolde.databases.urls import scheme_of
 from isolde.errors import DatabaseUnavailable, UsageError
-from isolde.levels import Level, level_named
+from isolde.levels import Level, implies, level_named
 from isolde.masking import masked_url
 
 GROUP = "isolde.databases"
@@ -92,7 +92,7 @@ def _missing(adapter: Adapter) -> str:
 
 
 def offer_named(database: _Offering, name: str) -> Offer:
-    """The level that the database offers under this name, long or short, or else the one that claims the level of this name.
+    """The level that the database offers under this name, long or short, or else the weakest that claims as much.
 
     Of several that claim it, the first: adapters list the one with the least locking first.
     """
@@ -108,5 +108,12 @@ def offer_named(database: _Offering, name: str) -> Offer:
     for offer in offers:
         if offer.claims is level:
             return offer
-    known = ", ".join(offer.name for offer in offers)
-    raise UsageError(f"the database offers no isolation level '{name}'; it has {known}")
+    # "Give me serializable" is answered by a level that gives more; "snapshot" is the usual short word.
+    level = level or {"snapshot": Level.SNAPSHOT_ISOLATION}.get(wanted)
+    for offer in offers:
+        if level is not None and implies(offer.claims, level):
+            return offer
+    names = [offer.name for offer in offers]
+    close = difflib.get_close_matches(wanted, names, n=1)
+    hint = f"; did you mean '{close[0]}'?" if close else ""
+    raise UsageError(f"the database offers no isolation level '{name}'; it has {', '.join(names)}{hint}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -157,16 +158,61 @@ def row(level: Level) -> LevelRow:
     return next(entry for entry in LEVELS if entry.level is level)
 
 
-def level_named(name: str) -> Level:
-    """The level with this long or short name.
+ALSO_CALLED: Mapping[str, Level] = {
+    "pl-1": Level.READ_UNCOMMITTED,
+    "pl-2.99": Level.REPEATABLE_READ,
+    "pl-si": Level.SNAPSHOT_ISOLATION,
+    "pl-3": Level.SERIALIZABLE,
+    "pl-ss": Level.STRICT_SERIALIZABLE,
+    "tcc": Level.CAUSAL,
+    "transactional-causal-consistency": Level.CAUSAL,
+    "causal-consistency": Level.CAUSAL,
+    "prefix-consistency": Level.PREFIX,
+    "serializability": Level.SERIALIZABLE,
+    "sser": Level.STRICT_SERIALIZABLE,
+    "strict-serializability": Level.STRICT_SERIALIZABLE,
+    "strong-serializable": Level.STRICT_SERIALIZABLE,
+    "strong-snapshot-isolation": Level.STRICT_SNAPSHOT_ISOLATION,
+    # The order inside a session is kept unless --no-session-order says otherwise.
+    "strong-session-snapshot-isolation": Level.SNAPSHOT_ISOLATION,
+    "strong-session-serializable": Level.SERIALIZABLE,
+    "linearizability": Level.LINEARIZABLE,
+}
+"""What Adya, Jepsen, Elle, Cobra, PolySI and MTC call a level."""
 
-    >>> level_named("si")
-    <Level.SNAPSHOT_ISOLATION: 'snapshot-isolation'>
+_NOT_DECIDED: Mapping[str, str] = {
+    "cursor-stability": "it speaks of cursors, which histories do not show; repeatable-read and snapshot-isolation imply it",
+    "pl-cs": "it speaks of cursors, which histories do not show; repeatable-read and snapshot-isolation imply it",
+    "monotonic-atomic-view": "it lies between pl-2 and read-atomic, which implies it",
+    "monotonic-view": "it lies between pl-2 and read-atomic, which implies it",
+    "pl-2l": "it lies between pl-2 and read-atomic, which implies it",
+    "consistent-view": "it lies between pl-2 and snapshot-isolation, which implies it",
+    "pl-2+": "it lies between pl-2 and snapshot-isolation, which implies it",
+    "forward-consistent-view": "it lies between pl-2 and strict-snapshot-isolation, which implies it",
+    "pl-fcv": "it lies between pl-2 and strict-snapshot-isolation, which implies it",
+    "update-serializable": "it lies between pl-2 and serializable, which implies it",
+    "pl-3u": "it lies between pl-2 and serializable, which implies it",
+    "parallel-snapshot-isolation": "it lies between causal and snapshot-isolation, which implies it",
+    "psi": "it lies between causal and snapshot-isolation, which implies it",
+    "strong-session-read-committed": "read-atomic implies it, and keeps the order of sessions",
+}
+"""Levels of the literature that have no decision procedure here, and what to ask instead."""
+
+
+def level_named(name: str) -> Level:
+    """The level with this long or short name, or with the name that another tool has for it.
+
+    >>> level_named("si"), level_named("PL-3")
+    (<Level.SNAPSHOT_ISOLATION: 'snapshot-isolation'>, <Level.SERIALIZABLE: 'serializable'>)
     """
-    wanted = name.strip().lower().replace("_", "-")
+    wanted = name.strip().lower().replace("_", "-").replace(" ", "-")
     for entry in LEVELS:
         if wanted and wanted in (entry.level.value, entry.short):
             return entry.level
+    if wanted in ALSO_CALLED:
+        return ALSO_CALLED[wanted]
+    if wanted in _NOT_DECIDED:
+        raise UsageError(f"the level {name!r} is not decided: {_NOT_DECIDED[wanted]}")
     names = [entry.level.value for entry in LEVELS]
     close = difflib.get_close_matches(wanted, names, n=1)
     hint = f"did you mean {close[0]!r}?" if close else "'isolde levels' lists them"

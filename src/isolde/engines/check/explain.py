@@ -39,6 +39,7 @@ from isolde.findings.model import Kind, LinkBasis
 from isolde.history import (
     Append,
     CompareAndSet,
+    Read,
     TxnId,
     observed,
     render_value,
@@ -128,7 +129,10 @@ class Explainer(Mentioned):
                     " nobody who can have taken effect had replaced that value."
                 )
             case "thin-air-read":
-                text = f"{what}, a value that no transaction wrote and that is not the initial one."
+                op = self.op(found.read)
+                absent = isinstance(op, Read | CompareAndSet) and op.key not in self.history.initial
+                first = f"; {key} starts absent, since the header gives it no initial value" if absent else ""
+                text = f"{what}, a value that no transaction wrote and that is not the initial one{first}."
             case "aborted-read":
                 text = f"{what}, which only {other} wrote, and {other} was aborted."
             case "intermediate-read":
