@@ -23,7 +23,7 @@ from isolde._core import Columns, FailedCas, Reading
 from isolde.engines.check import check
 from isolde.errors import InputError
 from isolde.findings import Verdict
-from isolde.formats import NAMES, decode, encode, read, write
+from isolde.formats import WRITTEN, decode, encode, read, write
 from isolde.history import CompareAndSet, History, Key, Operation, Read, Scalar, Status, Transaction, Value, render
 from isolde.levels import LEVELS, Level
 
@@ -33,7 +33,7 @@ BATCHES = 8
 SECOND_WAYS = 2
 """How many formats a converted history is converted to again; all of them in the long test."""
 ALL = [row.level for row in LEVELS]
-SUFFIXES = {name: f".{name}" for name in NAMES}
+SUFFIXES = {name: f".{name}" for name in WRITTEN}
 MEANINGS: tuple[FailedCas, ...] = ("aborted", "compared")
 
 Verdicts = dict[Level, Verdict]
@@ -253,11 +253,11 @@ def batch(number: int, count: int, second_ways: int) -> tuple[Counter[str], list
             ways = Ways(Path(name))
             original = encode(histories(rng, rng.choice(SHAPES)))
             meaning = rng.choice(MEANINGS)
-            for first in NAMES:
+            for first in WRITTEN:
                 if (through := ways.convert(original, first, meaning)) is None:
                     continue
                 ways.judge(original, *through, f"seed {seed} to {first}")
-                for second in rng.sample(NAMES, second_ways):
+                for second in rng.sample(WRITTEN, second_ways):
                     if (again := ways.convert(through[0], second, meaning)) is not None:
                         ways.judge(through[0], *again, f"seed {seed} to {first} to {second}")
                         taken[f"{first} to {second}"] += 1
@@ -276,7 +276,7 @@ def assert_same_verdicts(count: int, second_ways: int) -> None:
             taken += more
             wrong += found
     assert not wrong, f"{len(wrong)} wrong, such as\n" + "\n\n".join(wrong[:5])
-    for name in NAMES:
+    for name in WRITTEN:
         assert taken[name] > count // 40, (name, taken)
 
 
@@ -286,4 +286,4 @@ def test_2000_histories_of_all_shapes_keep_their_verdicts_from_format_to_format(
 
 @pytest.mark.long
 def test_30000_histories_of_all_shapes_keep_their_verdicts_between_all_pairs_of_formats() -> None:
-    assert_same_verdicts(LONG_HISTORIES, len(NAMES))
+    assert_same_verdicts(LONG_HISTORIES, len(WRITTEN))

@@ -7,6 +7,7 @@ with the readers.
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import struct
 from dataclasses import replace
@@ -17,10 +18,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from isolde._core import Columns, FailedCas, Reading, foreign_formats
+from isolde.engines.check import check
 from isolde.errors import InputError, UsageError
-from isolde.formats import NAMES, decode, encode, read, write
+from isolde.findings import Verdict
+from isolde.formats import NAMES, WRITTEN, decode, encode, read, write
 from isolde.formats.known import FORMATS, recognised
 from isolde.history import (
+    CompareAndSet,
     History,
     Operation,
     Read,
@@ -30,6 +34,7 @@ from isolde.history import (
     parse,
     render,
 )
+from isolde.levels import Level
 
 SAMPLES = Path(__file__).parent / "samples"
 INITIAL, NOTHING, COLLECTED = 0xBEBEEBEE, 0xDEADBEEF, 0x23332333
@@ -228,9 +233,104 @@ def test_what_is_no_history_is_refused_with_a_word_about_the_option(text: str, t
 
 
 def test_the_core_and_the_table_know_the_same_formats() -> None:
-    assert set(NAMES) == {"jsonl", "parquet", "notation", *foreign_formats()}
+    assert set(NAMES) == {"jsonl", "parquet", "notation", "porcupine", "timekiller", *foreign_formats()}
+    assert set(NAMES) - set(WRITTEN) == {"porcupine", "timekiller"}
     suffixes = [suffix for entry in FORMATS for suffix in entry.suffixes]
     assert len(suffixes) == len(set(suffixes))
+
+
+def _content(text: str, directory: Path) -> tuple[History, list[tuple[object, ...]]]:
+    path = directory / "h"
+    path.write_text(text)
+    history = decode(read(str(path)))
+    return history, [(t.session, t.status.value, *t.ops) for t in history.transactions]
+
+
+def test_operations_of_jepsen_that_leave_something_out(tmp_path: Path) -> None:
+    """Without a process each is a session of its own; a read without a value showed nil; a vector is a key like any other."""
+    text = "{:type :ok, :value [[:r [1 :a]] [:w [1, :a] 5]]}\n{:type :fail, :value [[:insert :y 1] [:delete :z]]}"
+    assert _content(text, tmp_path)[1] == [
+        ("operation 1", "committed", Read("[1 :a]", None), Write("[1 :a]", 5)),
+        ("operation 2", "aborted", Write("y", 1), Write("z", None)),
+    ]
+
+
+def test_the_first_rows_of_a_predicate_workload_are_initial_values(tmp_path: Path) -> None:
+    text = "{:type :ok, :process 0, :f :init, :value {1 10}}\n{:type :ok, :process 0, :f :txn, :value [[:r 1 10]]}"
+    history, transactions = _content(text, tmp_path)
+    assert history.initial == {1: 10}
+    assert transactions == [(0, "committed", Read(1, 10))]
+
+
+def test_a_lock_is_a_register_that_is_compared_and_set(tmp_path: Path) -> None:
+    event = "{{:type :{}, :process {}, :f :{}, :value nil}}"
+    text = "\n".join(event.format(*e) for e in [("invoke", 0, "acquire"), ("ok", 0, "acquire")])
+    history, transactions = _content(text, tmp_path)
+    assert history.initial == {"lock": "free"}
+    assert transactions == [(0, "committed", CompareAndSet("lock", "free", "held", applied=True))]
+    twice = [("invoke", 0), ("ok", 0), ("invoke", 1), ("ok", 1)]
+    text = "\n".join(event.format(*e, "acquire") for e in twice)
+    (tmp_path / "twice.edn").write_text(text)
+    (finding,) = check(read(str(tmp_path / "twice.edn")), [Level.LINEARIZABLE]).findings
+    assert finding.verdict is Verdict.VIOLATED, "two processes hold one lock"
+
+
+def test_a_store_that_names_keys_beside_values_starts_with_empty_texts(tmp_path: Path) -> None:
+    event = '{{:process {}, :type :{}, :f :{}, :key "a", :value {}}}'
+    text = "\n".join(
+        event.format(*e)
+        for e in [
+            (0, "invoke", "get", "nil"),
+            (0, "ok", "get", '""'),
+            (1, "invoke", "put", '"x"'),
+            (1, "ok", "put", '"x"'),
+        ]
+    )
+    history, transactions = _content(text, tmp_path)
+    assert history.initial == {"a": ""}
+    assert transactions == [(0, "committed", Read("a", "")), (1, "committed", Write("a", "x"))]
+
+
+def test_a_log_of_porcupine_is_read(tmp_path: Path) -> None:
+    lines = [
+        "0\t:invoke\t:write\t3",
+        "1\t:invoke\t:cas\t[3 4]",
+        "0\t:ok\t:write\t3",
+        "1\t:fail\t:cas\t[3 4]",
+        "0\t:invoke\t:read\tnil",
+        "0\t:fail\t:read\t:timed-out",
+        "2\t:invoke\t:read\tnil",
+        "2\t:ok\t:read\t3",
+    ]
+    text = "\n".join(f"INFO  jepsen.util - {line}" for line in [*lines, "nemesis :info :start nil"])
+    assert [(status, *ops) for _, status, *ops in _content(text, tmp_path)[1]] == [
+        ("committed", Write("register", 3)),
+        ("committed", CompareAndSet("register", 3, 4, applied=False)),
+        ("unknown",),
+        ("committed", Read("register", 3)),
+    ]
+
+
+def test_a_history_of_timekiller_is_read_with_its_order_of_commits(tmp_path: Path) -> None:
+    first = {"tid": 7, "sid": 1, "sts": {"p": "10", "l": 0}, "cts": {"p": "20", "l": 1}}
+    then = {"tid": 8, "sid": 2, "sts": {"p": 5, "l": 0}, "cts": {"p": 20, "l": 0}}
+    ops = [{"t": "w", "k": 1, "v": 5}, {"t": "read", "k": 2, "v": None}]
+    text = json.dumps([first | {"ops": ops}, then | {"ops": [{"t": "r", "k": 1, "v": 0}]}])
+    history, transactions = _content(text, tmp_path)
+    assert [(t.id, t.serial) for t in history.transactions] == [(7, 1), (8, 0)]
+    assert history.initial == {1: 0, 2: 0}
+    assert transactions[0] == (1, "committed", Write(1, 5), Read(2, None))
+    with pytest.raises(InputError, match="transaction 0: expected a transaction of TimeKiller"):
+        _content('[{"tid": 1}]', tmp_path)
+    with pytest.raises(UsageError, match="timekiller is read only; write one of jsonl"):
+        write(encode(history), str(tmp_path / "h.timekiller.json"))
+
+
+def test_the_initial_value_of_another_tools_file_can_be_told(tmp_path: Path) -> None:
+    path = tmp_path / "h.awdit"
+    path.write_text("r 0 7\nw 1 3\n")
+    assert decode(read(str(path))).initial == {}
+    assert decode(read(str(path), reading=Reading(initial=7))).initial == {0: 7, 1: 7}
 
 
 def test_a_format_that_does_not_exist_is_refused() -> None:

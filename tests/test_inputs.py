@@ -13,7 +13,7 @@ import pytest
 
 from isolde._core import Columns, Reading
 from isolde.errors import InputError
-from isolde.formats import NAMES, encode, read, write
+from isolde.formats import WRITTEN, encode, read, write
 from isolde.history import parse
 from running import ISOLDE
 
@@ -85,7 +85,7 @@ def test_a_line_has_a_limit(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "cobra"])
+@pytest.mark.parametrize("name", [name for name in WRITTEN if name != "cobra"])
 def test_what_comes_out_of_a_packed_file_has_a_limit(name: str, tmp_path: Path) -> None:
     path = tmp_path / "h"
     write(encode(parse("0: " + "[w(0,1)] " * 2 + "[w(0,3) w(1,4)] " * 500)), str(path), name)

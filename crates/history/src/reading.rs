@@ -21,6 +21,8 @@ pub struct Reading {
     pub line_bytes: u64,
     /// How large an input may be once it is unpacked; without a number, what its format needs of memory decides.
     pub size_bytes: Option<u64>,
+    /// What every key of another tool's file holds at first, where that is not what the tool's files usually mean.
+    pub initial: Option<i64>,
 }
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -31,7 +33,7 @@ const WHOLE_BYTES: u64 = 2 << 30;
 
 impl Default for Reading {
     fn default() -> Self {
-        Reading { failed_cas: FailedCas::default(), line_bytes: 256 * MEBIBYTE, size_bytes: None }
+        Reading { failed_cas: FailedCas::default(), line_bytes: 256 * MEBIBYTE, size_bytes: None, initial: None }
     }
 }
 

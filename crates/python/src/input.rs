@@ -42,6 +42,13 @@ impl Input {
         Ok(Input { head: source.head().to_vec(), source: Mutex::new(Some(source)) })
     }
 
+    /// What is in memory already.
+    #[staticmethod]
+    fn of(content: &[u8]) -> PyResult<Input> {
+        let source = Source::open(std::io::Cursor::new(content.to_vec()))?;
+        Ok(Input { head: source.head().to_vec(), source: Mutex::new(Some(source)) })
+    }
+
     /// The first bytes.
     fn head<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.head)
@@ -77,12 +84,12 @@ pub fn read_directory(py: Python<'_>, format: &str, path: PathBuf, reading: Read
     Ok(history.into())
 }
 
-/// Whether failed compare-and-sets are taken as compared, and the limits of a line and of the whole, in bytes.
-pub(crate) type ReadingTuple = (bool, Option<u64>, Option<u64>);
+/// Whether failed compare-and-sets are taken as compared, the limits of a line and of the whole, in bytes, and the initial value.
+pub(crate) type ReadingTuple = (bool, Option<u64>, Option<u64>, Option<i64>);
 
-fn reading_of((compared, line_bytes, size_bytes): ReadingTuple) -> Reading {
-    let usual = Reading::default();
-    Reading { failed_cas: failed_cas_of(compared), line_bytes: line_bytes.unwrap_or(usual.line_bytes), size_bytes }
+fn reading_of((compared, line_bytes, size_bytes, initial): ReadingTuple) -> Reading {
+    let line_bytes = line_bytes.unwrap_or(Reading::default().line_bytes);
+    Reading { failed_cas: failed_cas_of(compared), line_bytes, size_bytes, initial }
 }
 
 /// What a failed compare-and-set means.

@@ -22,17 +22,18 @@ class Reading:
 
     ``failed_cas`` is what a failed compare-and-set of a Jepsen history means: that it did not take place (``aborted``), or that
     it found another value (``compared``). Limits are in bytes: of a line, and of all once it is unpacked; ``None`` is the core's
-    own.
+    own. ``initial`` is what every key of another tool's file holds at first, if not what such files usually mean.
     """
 
     failed_cas: FailedCas = "aborted"
     line_bytes: int | None = None
     size_bytes: int | None = None
+    initial: int | None = None
 
     @property
-    def core(self) -> tuple[bool, int | None, int | None]:
+    def core(self) -> tuple[bool, int | None, int | None, int | None]:
         """As the core takes it."""
-        return self.failed_cas == "compared", self.line_bytes, self.size_bytes
+        return self.failed_cas == "compared", self.line_bytes, self.size_bytes, self.initial
 
 
 AS_USUAL = Reading()
@@ -132,6 +133,11 @@ class Input:
         """Opens a file; ``None`` is standard input."""
         name = path or "standard input"
         return cls(enter(lambda: _NativeInput.open(path), name), name)
+
+    @classmethod
+    def of(cls, content: bytes, name: str) -> Input:
+        """What is in memory already; ``name`` is what messages call it."""
+        return cls(_NativeInput.of(content), name)
 
     def content(self, reading: Reading = AS_USUAL) -> bytes:
         """Everything, as it is."""

@@ -68,6 +68,7 @@ def check(
     failed_cas: FailedCas,
     line_limit: int | None,
     size_limit: int | None,
+    initial: int | None,
     as_json: bool,
     all_cases: bool,
     all_anomalies: bool,
@@ -83,7 +84,7 @@ def check(
 
     HISTORY is a file of JSON Lines (plain, .gz or .zst), Parquet or the short notation, or one of another tool; - is standard
     input. Formats, told by content: jsonl, parquet, notation, elle-edn, elle-json, dbcop-bincode, dbcop-json, dbcop-hist,
-    plume, awdit, and cobra, a directory of logs.
+    plume, awdit, porcupine, timekiller, and cobra, a directory of logs.
     """
     options = CheckOptions(
         names or (_DEFAULT,), session_order, judge_aborted, all_anomalies, witness_order, budget, serialization_order
@@ -91,7 +92,7 @@ def check(
     for option, value in (("--witness", witness), ("--report", report)):
         if value is not None and len(histories) > 1:
             raise UsageError(f"{option} takes one history at a time")
-    reading = reading_of(failed_cas, line_limit, size_limit)
+    reading = reading_of(failed_cas, line_limit, size_limit, initial)
     statuses = []
     for number, path in enumerate(histories):
         try:

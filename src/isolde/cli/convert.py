@@ -7,7 +7,7 @@ import click
 from isolde._core import FailedCas
 from isolde.cli.main import tell
 from isolde.cli.reading import reading_of, reading_options
-from isolde.formats import NAMES, read, write
+from isolde.formats import NAMES, WRITTEN, read, write
 
 
 @click.command()
@@ -21,7 +21,11 @@ from isolde.formats import NAMES, read, write
     help="IN's format. [default: told by content]",
 )
 @click.option(
-    "--to", "target_format", type=click.Choice(NAMES), metavar="FORMAT", help="OUT's format. [default: told by suffix]"
+    "--to",
+    "target_format",
+    type=click.Choice(WRITTEN),
+    metavar="FORMAT",
+    help="OUT's format. [default: told by suffix]",
 )
 @reading_options
 @click.option(
@@ -37,6 +41,7 @@ def convert(
     failed_cas: FailedCas,
     line_limit: int | None,
     size_limit: int | None,
+    initial: int | None,
     lossy: bool,
 ) -> int:
     """Read the history IN and write it to OUT in another format; - is standard input or output.
@@ -48,6 +53,6 @@ def convert(
     What a format cannot say is refused, or told on standard error where it makes no difference. Times are told as well: without
     them the levels about real time are undecided.
     """
-    columns = read(source, source_format, reading_of(failed_cas, line_limit, size_limit))
+    columns = read(source, source_format, reading_of(failed_cas, line_limit, size_limit, initial))
     tell(target, write(columns, target, target_format, failed_cas=failed_cas, lossy=lossy))
     return 0

@@ -30,8 +30,14 @@ def _size(_: click.Context, __: click.Parameter, text: str | None) -> int | None
 
 
 def reading_options(command: _C) -> _C:
-    """``--failed-cas``, ``--line-limit`` and ``--size-limit``, which :func:`reading_of` puts together."""
+    """``--initial``, ``--failed-cas``, ``--line-limit`` and ``--size-limit``, which :func:`reading_of` puts together."""
     for option in (
+        click.option(
+            "--initial",
+            type=click.IntRange(-(2**63) + 1, 2**63 - 1),
+            metavar="N",
+            help="What every key of another tool's file holds at first. [default: what such files usually mean]",
+        ),
         click.option(
             "--size-limit",
             callback=_size,
@@ -54,6 +60,6 @@ def reading_options(command: _C) -> _C:
     return command
 
 
-def reading_of(failed_cas: FailedCas, line_limit: int | None, size_limit: int | None) -> Reading:
+def reading_of(failed_cas: FailedCas, line_limit: int | None, size_limit: int | None, initial: int | None) -> Reading:
     """What the options say."""
-    return Reading(failed_cas, line_limit, size_limit)
+    return Reading(failed_cas, line_limit, size_limit, initial)

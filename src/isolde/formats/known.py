@@ -12,17 +12,20 @@ PARQUET = "parquet"
 NOTATION = "notation"
 JSONL = "jsonl"
 COBRA = "cobra"
+PORCUPINE = "porcupine"
+TIMEKILLER = "timekiller"
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format; ``begins`` matches the first bytes of its files, unless it is a directory."""
+    """A format; ``begins`` matches the first bytes of its files, unless it is a directory. ``written``: not only read."""
 
     name: str
     tool: str
     suffixes: tuple[str, ...]
     begins: re.Pattern[bytes] | None
     packable: bool = True
+    written: bool = True
 
 
 def _begins(*alternatives: bytes) -> re.Pattern[bytes]:
@@ -47,6 +50,14 @@ FORMATS = (
             _EDN_BLANK + rb"(?:[\[(]" + _EDN_BLANK + rb")?(?:#\w[\w./*+!?<>=-]*\s*)?\{" + _EDN_BLANK + rb":",
             rb"\s*[;(]",
         ),
+    ),
+    Format(PORCUPINE, "Porcupine", (".etcd.log",), _begins(rb"INFO\s+jepsen\.util - "), written=False),
+    Format(
+        TIMEKILLER,
+        "TimeKiller, Aion",
+        (".timekiller.json",),
+        _begins(rb'\s*\[\s*\{\s*"(?:tid|sid|sts|cts|ops|rtts)"'),
+        written=False,
     ),
     Format("elle-json", "elle-cli", (".elle.json",), _begins(rb'\s*\[\s*(?:\{\s*"|\]\s*\Z)')),
     Format(
@@ -73,7 +84,8 @@ FORMATS = (
 )
 _SHOWN = sorted(FORMATS, key=lambda entry: (entry.tool != "Isolde", entry.name))
 NAMES = tuple(entry.name for entry in _SHOWN)
-SUFFIXES = tuple(suffix for entry in _SHOWN for suffix in entry.suffixes)
+WRITTEN = tuple(entry.name for entry in _SHOWN if entry.written)
+SUFFIXES = tuple(suffix for entry in _SHOWN if entry.written for suffix in entry.suffixes)
 PACKINGS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

@@ -8,14 +8,15 @@ from pathlib import Path
 
 from isolde._core import AS_USUAL, Columns, Compression, FailedCas, Input, Reading
 from isolde.errors import InputError, MalformedHistory, MalformedNotation, UsageError
+from isolde.formats import porcupine, timekiller
 from isolde.formats.jsonl import decode_history, encode_history
 from isolde.formats.known import (
     COBRA,
     JSONL,
     NAMES,
-    NOTATION,
     PACKINGS,
     SUFFIXES,
+    WRITTEN,
     Format,
     format_named,
     format_of_suffix,
@@ -43,7 +44,15 @@ def read(path: str, format: str | None = None, reading: Reading = AS_USUAL) -> C
         return Columns.read_directory(path, COBRA, reading)
     source = Input.open(None if path == STDIO else path)
     name = format or _told_by_content(source)
-    return _read_notation(source, reading) if name == NOTATION else source.read(name, reading)
+    match name:
+        case "notation":
+            return _read_notation(source, reading)
+        case "porcupine":
+            return _read_porcupine(source, reading)
+        case "timekiller":
+            return encode(timekiller.history_of(_text(source, reading), source.name), name=source.name)
+        case _:
+            return source.read(name, reading)
 
 
 def _is_cobra(path: str) -> bool:
@@ -65,12 +74,21 @@ def _told_by_content(source: Input) -> str:
     return found.name
 
 
-def _read_notation(source: Input, reading: Reading) -> Columns:
-    bounded = replace(reading, size_bytes=reading.size_bytes or _NOTATION_BYTES)
+def _text(source: Input, reading: Reading) -> str:
     try:
-        text = source.content(bounded).decode()
+        return source.content(reading).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{source.name}: byte {error.start} is not UTF-8; expected a history") from error
+
+
+def _read_porcupine(source: Input, reading: Reading) -> Columns:
+    events = porcupine.as_edn(_text(source, reading)).encode()
+    # What a failed compare-and-set found is what these logs are about.
+    return Input.of(events, source.name).read("elle-edn", replace(reading, failed_cas="compared"))
+
+
+def _read_notation(source: Input, reading: Reading) -> Columns:
+    text = _text(source, replace(reading, size_bytes=reading.size_bytes or _NOTATION_BYTES))
     try:
         found = parse_with_lines(text)
     except MalformedNotation as error:
@@ -121,11 +139,11 @@ def write(
 
 
 def _format_to_write(path: str, name: str | None) -> Format:
-    if name is not None:
-        return format_named(name)
-    if path == STDIO:
+    found = format_of_suffix(path) if name is None else format_named(name)
+    if found is not None and not found.written:
+        raise UsageError(f"{path}: {found.name} is read only; write one of {', '.join(WRITTEN)}")
+    if name is None and path == STDIO:
         return format_named(JSONL)
-    found = format_of_suffix(path)
     if found is None:
         raise UsageError(
             f"{path}: the suffix names no format; use one of {', '.join(SUFFIXES)} (.gz or .zst may follow)"

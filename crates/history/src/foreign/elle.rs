@@ -18,8 +18,13 @@ type Step<T> = std::result::Result<T, Malformed>;
 /// The key of a workload on one register, which has no name of its own.
 pub(super) const REGISTER: &str = "register";
 
-const CALL: &str = "[:append key element], [:w key value] or [:r key value]";
-const KEY: &str = "an integer, a string or a keyword";
+/// The key of a lock, and what it holds.
+const LOCK: &str = "lock";
+const FREE: &str = "free";
+const HELD: &str = "held";
+
+const CALL: &str = "[:append key element], [:w key value], [:insert key value], [:delete key] or [:r key value]";
+const KEY: &str = "an integer, a string, a keyword or a vector";
 const SCALAR: &str = "nil, a boolean, a number, a string or a keyword";
 const REGISTER_VALUE: &str = "a value, or [key value] where there are several registers";
 const CAS_VALUE: &str = "[from to], or [key [from to]] where there are several registers";
@@ -38,6 +43,14 @@ enum Function {
     Read,
     Write,
     Cas,
+    /// What the keys of a predicate workload hold at first.
+    Init,
+    /// Of a lock.
+    Acquire,
+    Release,
+    /// Of a store whose operations name their key beside the value.
+    Get,
+    Put,
 }
 
 /// One request; a read has a value only where the answer is known.
@@ -53,6 +66,7 @@ struct Event<'n, 'a> {
     kind: Type,
     function: Function,
     value: Option<&'n Node<'a>>,
+    key: Option<&'n Node<'a>>,
     has_error: bool,
     line: u64,
 }
@@ -121,6 +135,8 @@ pub(super) struct Recorder {
     index: Clock,
     /// Whether register operations name their key, once one was seen.
     keyed: Option<bool>,
+    /// The keys that operations name beside their values.
+    named: FxHashSet<Value>,
     events: usize,
     failed_cas: FailedCas,
 }
@@ -135,6 +151,7 @@ impl Recorder {
             time: Clock::new(),
             index: Clock::new(),
             keyed: None,
+            named: FxHashSet::default(),
             events: 0,
             failed_cas,
         }
@@ -150,22 +167,34 @@ impl Recorder {
             return Err(fault(line, "", node.snippet(), "an operation: a map with :type, :process and :value"));
         }
         const PROCESS: &str = "an integer, or the name of a process that is no client";
-        let process = match node.get("process") {
-            None => return Err(fault(line, "", "an operation without :process", PROCESS)),
-            // The nemesis and its like do nothing to the data.
-            Some(name) if name.word().is_some() => return Ok(()),
-            Some(number) => {
-                number.name(&mut self.history.atoms).ok_or_else(|| fault(line, "process", number.snippet(), PROCESS))?
-            }
-        };
+        // The nemesis and its like do nothing to the data.
+        if node.get("process").is_some_and(|process| process.word().is_some()) {
+            return Ok(());
+        }
         let event = Event {
             kind: kind_of(node.get("type"), line)?,
             function: function_of(node.get("f"), line)?,
             value: node.get("value").filter(|value| !value.is_nil()),
+            key: node.get("key"),
             has_error: node.get("error").is_some_and(|error| !error.is_nil()),
             line,
         };
         self.events += 1;
+        let process = match node.get("process") {
+            Some(number) => {
+                let name = number.integer().and_then(|_| number.name(&mut self.history.atoms));
+                name.ok_or_else(|| fault(line, "process", number.snippet(), PROCESS))?
+            }
+            // Nothing says whose it is, so that it follows and precedes nobody: a session of its own.
+            None if event.kind != Type::Invoke => self.history.atoms.text(&format!("operation {}", self.events)),
+            None => {
+                let found = "an invocation without :process, whose completion cannot be told";
+                return Err(fault(line, "", found, PROCESS));
+            }
+        };
+        if event.function == Function::Init {
+            return self.initial(&event);
+        }
         let (time, index) = (stamp_of(node, "time", line)?, stamp_of(node, "index", line)?);
         let stamp = Stamp { time, index, place: self.events as i64 };
         self.time.tick(stamp.time);
@@ -200,8 +229,10 @@ impl Recorder {
         let tells = match event.function {
             // Of a transaction that failed, an answer of another shape is the reason (:timeout).
             Function::Txn => is_ok || event.value.is_some_and(|value| value.seq().is_some()),
-            Function::Read => is_ok,
-            Function::Write | Function::Cas => event.value.is_some() && (is_ok || invoked.is_none()),
+            Function::Read | Function::Get => is_ok,
+            Function::Write | Function::Cas | Function::Put => event.value.is_some() && (is_ok || invoked.is_none()),
+            Function::Acquire | Function::Release => invoked.is_none(),
+            Function::Init => false,
         };
         let calls = match invoked {
             Some(calls) if !tells => calls,
@@ -322,6 +353,30 @@ impl Recorder {
                 let value = value.map_or(Ok(Value::NULL), |node| self.scalar(node, event.line, "value"))?;
                 Ok(vec![Call::Write(key, value)])
             }
+            Function::Get => {
+                let key = self.named_key(event)?;
+                let value = match event.value {
+                    Some(node) if answered => Some(self.scalar(node, event.line, "value")?),
+                    _ => None,
+                };
+                Ok(vec![Call::Read(key, value)])
+            }
+            Function::Put => {
+                let key = self.named_key(event)?;
+                let value = event.value.map_or(Ok(Value::NULL), |node| self.scalar(node, event.line, "value"))?;
+                Ok(vec![Call::Write(key, value)])
+            }
+            Function::Acquire | Function::Release => {
+                self.history.note_space(Space::Registers, event.line, || "f".into());
+                let atoms = &mut self.history.atoms;
+                let (lock, free, held) = (atoms.text(LOCK), atoms.text(FREE), atoms.text(HELD));
+                if self.history.header.initial.is_empty() {
+                    self.history.header.initial.push((lock, free));
+                }
+                let (from, to) = if event.function == Function::Acquire { (free, held) } else { (held, free) };
+                Ok(vec![Call::Cas(lock, from, to)])
+            }
+            Function::Init => Ok(Vec::new()),
             Function::Cas => {
                 let (key, pair) = self.register(event, CAS_VALUE)?;
                 match pair.and_then(Node::seq) {
@@ -333,6 +388,35 @@ impl Recorder {
                 }
             }
         }
+    }
+
+    /// The key of an operation that names it beside its value. Such stores hold texts, at first empty ones.
+    fn named_key(&mut self, event: &Event) -> Step<Value> {
+        let key = event.key.and_then(|key| key.name(&mut self.history.atoms));
+        let key = key.ok_or_else(|| fault(event.line, "key", found(event.key), KEY))?;
+        self.history.note_space(Space::Registers, event.line, || "value".into());
+        if self.named.insert(key) {
+            let empty = self.history.atoms.text("");
+            self.history.header.initial.push((key, empty));
+        }
+        Ok(key)
+    }
+
+    /// What the keys hold before anything else: the map of `:f :init`.
+    fn initial(&mut self, event: &Event) -> Step<()> {
+        const MAP: &str = "a map of keys and their first values";
+        if event.kind != Type::Ok {
+            return Ok(());
+        }
+        let entries = event.value.and_then(Node::entries);
+        for (key, value) in entries.ok_or_else(|| fault(event.line, "value", found(event.value), MAP))? {
+            let name = key.name(&mut self.history.atoms);
+            let name = name.ok_or_else(|| fault(event.line, "value", key.snippet(), KEY))?;
+            let value = self.scalar(value, event.line, "value")?;
+            self.history.note_space(Space::Registers, event.line, || "value".into());
+            self.history.header.initial.push((name, value));
+        }
+        Ok(())
     }
 
     /// The key of a register operation and what is said about it.
@@ -376,13 +460,28 @@ impl Recorder {
         for (at, item) in items.iter().enumerate() {
             let place = |part: &str| format!("value[{at}]{part}");
             let wrong = || fault(event.line, &place(""), item.snippet(), CALL);
-            let Some([name, key, value]) = item.seq() else { return Err(wrong()) };
-            let name = name.word().ok_or_else(wrong)?;
+            let (name, key, value) = match item.seq() {
+                Some([name, key, value]) => (name.word().ok_or_else(wrong)?, key, Some(value)),
+                // A read that shows no value showed nil; a delete has none.
+                Some([name, key]) if matches!(name.word(), Some("r" | "delete")) => {
+                    (name.word().ok_or_else(wrong)?, key, None)
+                }
+                _ => return Err(wrong()),
+            };
+            if name == "rp" {
+                let found = format!("the predicate read {}", item.snippet());
+                let expected = "reads of single keys: of what a predicate did not match, registers say nothing (record the \
+                                statements as SQL, and audit them or check them with a certificate)";
+                return Err(fault(event.line, &place(""), found, expected));
+            }
             let key_name = key.name(&mut self.history.atoms);
             let key = key_name.ok_or_else(|| fault(event.line, &place("[1]"), key.snippet(), KEY))?;
             let (call, space) = match name {
                 "r" => {
-                    let value = if answered { self.answer(value, event.line, &place("[2]"))? } else { None };
+                    let value = match value {
+                        Some(value) if answered => self.answer(value, event.line, &place("[2]"))?,
+                        _ => None,
+                    };
                     let space = match value {
                         Some(value) if value.is_list() => Some(Space::Lists),
                         Some(_) => Some(Space::Registers),
@@ -390,8 +489,14 @@ impl Recorder {
                     };
                     (Call::Read(key, value), space)
                 }
-                "append" => (Call::Append(key, self.scalar(value, event.line, &place("[2]"))?), Some(Space::Lists)),
-                "w" => (Call::Write(key, self.scalar(value, event.line, &place("[2]"))?), Some(Space::Registers)),
+                "delete" => (Call::Write(key, Value::NULL), Some(Space::Registers)),
+                "append" | "w" | "insert" => {
+                    let value = self.scalar(value.ok_or_else(wrong)?, event.line, &place("[2]"))?;
+                    match name {
+                        "append" => (Call::Append(key, value), Some(Space::Lists)),
+                        _ => (Call::Write(key, value), Some(Space::Registers)),
+                    }
+                }
                 _ => return Err(wrong()),
             };
             if let Some(space) = space {
@@ -437,16 +542,42 @@ fn kind_of(node: Option<&Node>, line: u64) -> Step<Type> {
     }
 }
 
+/// Workloads of Jepsen whose operations are no reads and writes of keys: what each is, and what can be done.
+const OTHER_WORKLOADS: [(&[&str], &str); 4] = [
+    (
+        &["transfer"],
+        "a bank history, whose transfers tell no values; run 'isolde run --workload bank', or record each transfer as a \
+         transaction of [:r account balance] and [:w account balance]",
+    ),
+    (
+        &["add"],
+        "a set or counter history, whose additions are no writes of a key; record elements of a set as [:append key \
+         element], and the increments of a counter as [:r key value] and [:w key value]",
+    ),
+    (&["enqueue", "dequeue", "drain"], "a queue history; Isolde has no model of queues"),
+    (&["append"], "an appending to a text; record it as [:append key element] in a transaction, which reads as a list"),
+];
+
 fn function_of(node: Option<&Node>, line: u64) -> Step<Function> {
-    match node.map(|node| (node, node.word())) {
-        None => Ok(Function::Txn),
-        Some((node, None)) if node.is_nil() => Ok(Function::Txn),
-        Some((_, Some("txn"))) => Ok(Function::Txn),
-        Some((_, Some("read"))) => Ok(Function::Read),
-        Some((_, Some("write"))) => Ok(Function::Write),
-        Some((_, Some("cas"))) => Ok(Function::Cas),
-        Some((node, _)) => Err(fault(line, "f", node.snippet(), ":txn, :read, :write or :cas")),
-    }
+    let Some(node) = node.filter(|node| !node.is_nil()) else { return Ok(Function::Txn) };
+    let word = node.word().unwrap_or_default();
+    Ok(match word {
+        "txn" => Function::Txn,
+        "read" => Function::Read,
+        "write" => Function::Write,
+        "cas" => Function::Cas,
+        "init" => Function::Init,
+        "acquire" => Function::Acquire,
+        "release" => Function::Release,
+        "get" => Function::Get,
+        "put" => Function::Put,
+        _ => {
+            const KNOWN: &str = ":txn, :read, :write, :cas, :get, :put, :acquire or :release";
+            let other = OTHER_WORKLOADS.iter().find(|(names, _)| names.contains(&word));
+            let found = other.map_or_else(|| node.snippet(), |(_, what)| format!("{}, of {what}", node.snippet()));
+            return Err(fault(line, "f", found, KNOWN));
+        }
+    })
 }
 
 fn stamp_of(node: &Node, name: &str, line: u64) -> Step<i64> {

@@ -99,6 +99,7 @@ pub fn read_foreign(
             return Err(Error::Refused("a Cobra history is a directory of .log files; name the directory".into()));
         }
     };
+    start_as_told(&mut history, reading);
     history.finish()?;
     Ok(history)
 }
@@ -114,6 +115,7 @@ pub fn read_foreign_directory(
         Format::Cobra => cobra::read(path, reading, &mut keep_on)?,
         _ => return Err(std::io::Error::from(std::io::ErrorKind::IsADirectory).into()),
     };
+    start_as_told(&mut history, reading);
     history.finish()?;
     Ok(history)
 }
@@ -185,6 +187,15 @@ fn check_size(history: &History) -> std::result::Result<(), Malformed> {
     match history.ops.kind.len() >= u32::MAX as usize || history.len() >= u32::MAX as usize / 4 {
         true => Err(History::too_large(history.len())),
         false => Ok(()),
+    }
+}
+
+/// Gives every key that occurs the initial value that the caller knows of, if any.
+fn start_as_told(history: &mut History, reading: &Reading) {
+    if let Some(number) = reading.initial {
+        let value = history.atoms.integer(number);
+        let keys = 0..history.keys.len() as u32;
+        history.header.initial = keys.map(|key| (history.keys.name(key), value)).collect();
     }
 }
 

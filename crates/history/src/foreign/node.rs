@@ -84,11 +84,20 @@ impl<'a> Node<'a> {
         self.integer_text()?.parse().ok()
     }
 
-    /// A key: an integer, a string or a keyword.
+    /// A key: an integer, a string, a keyword or a vector, which is known by its text.
     pub(super) fn name(&self, atoms: &mut Atoms) -> Option<Value> {
-        match self.word() {
-            Some(word) => Some(atoms.text(word)),
-            None => atoms.number(self.integer_text()?.as_bytes()).ok(),
+        match (self.word(), self.seq()) {
+            (Some(word), _) => Some(atoms.text(word)),
+            (_, Some(_)) => Some(atoms.text(&self.text())),
+            _ => atoms.number(self.integer_text()?.as_bytes()).ok(),
+        }
+    }
+
+    /// The text of a piece, in which the blanks and commas between its parts do not count: `[1 "a"]`.
+    fn text(&self) -> String {
+        match self.seq() {
+            Some(items) => format!("[{}]", items.iter().map(Node::text).collect::<Vec<_>>().join(" ")),
+            None => self.raw.into(),
         }
     }
 
