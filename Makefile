@@ -58,9 +58,10 @@ benchmark-run: $(VENV)/.test-extras
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/schedules.py postgresql
 
-# Some minutes: exploring the clients of five applications.
+# Some minutes: exploring the clients of five applications; store models.
 benchmark-explore: $(VENV)/.test-extras
 	$(BIN)/python benchmarks/explore.py
+	$(BIN)/python benchmarks/stores.py
 
 format: $(VENV)/.test-extras
 	$(BIN)/ruff check --fix .

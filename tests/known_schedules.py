@@ -1,6 +1,6 @@
 """What real servers answer to the schedules of ``corpus/schedules``, at each of their levels.
 
-    python tests/known_schedules.py        # plays all of them on private servers and writes corpus/schedules/answers anew
+    python tests/known_schedules.py [NAME]...   # plays all of them, or these, on private servers and writes their answers anew
 
 A schedule has several outcomes where the server may choose, as the victim of a deadlock in PostgreSQL; each is recorded.
 """
@@ -8,6 +8,7 @@ A schedule has several outcomes where the server may choose, as the victim of a 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -88,13 +89,13 @@ def played_at(player: Player, name: str, level: str, tries: int) -> Iterator[dic
         yield outcome(player.play(schedule))
 
 
-def _record(store: str) -> None:
+def _record(store: str, chosen: list[str]) -> None:
     found: dict[str, dict[str, list[dict[str, Any]]]] = {}
     with start(store, **FAST[store]) as server:
         for level in levels_of(store):
             adapter, database = open_database(url_at(server.url, level))
             with closing(database), Player(adapter, database) as player:
-                for name in names():
+                for name in chosen:
                     if store in stores_of(name):
                         outcomes = found.setdefault(name, {}).setdefault(level, [])
                         for one in played_at(player, name, level, _TRIES):
@@ -121,4 +122,4 @@ def _written(levels: dict[str, list[dict[str, Any]]]) -> str:
 
 if __name__ == "__main__":
     for store in STORES:
-        _record(store)
+        _record(store, sys.argv[1:] or names())

@@ -1,4 +1,7 @@
-"""Random small SQL programs for store models: two tables, keys, a foreign key; few values, so that transactions meet."""
+"""Random small SQL programs for store models: three tables, keys of one and of two columns, a foreign key.
+
+Few values, so that transactions meet.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,13 @@ from store_agreement import Act
 TABLES = (
     "create table t (id int primary key, v int not null, u int unique)",
     "create table c (id int primary key, p int references t (id), w int not null)",
+    "create table k (a int, b int, v int not null, primary key (a, b))",
 )
-ROWS: dict[str, list[tuple[Any, ...]]] = {"t": [(1, 10, 1), (2, 20, 2), (3, 30, None)], "c": [(1, 1, 5), (2, 2, 5)]}
+ROWS: dict[str, list[tuple[Any, ...]]] = {
+    "t": [(1, 10, 1), (2, 20, 2), (3, 30, None)],
+    "c": [(1, 1, 5), (2, 2, 5)],
+    "k": [(1, 1, 10), (1, 2, 20), (2, 1, 10), (3, 2, 30)],
+}
 LOCKS = ("for update", "for no key update", "for share", "for key share")
 
 
@@ -30,6 +38,8 @@ def statement(random: Random, mysql: bool, *, ranges: bool = True) -> str:
         f"select v from t where id = {key} {lock}",
         f"select v from t where id = {key} {lock}",
         f"select v from t where u = {other} {lock}",
+        f"select b, v from k where a = {key} order by b {lock}",
+        f"select sum(v) from k where a = {key}",
     ]
     writes = [
         f"update t set v = v + 1 where id = {key}",
@@ -44,6 +54,10 @@ def statement(random: Random, mysql: bool, *, ranges: bool = True) -> str:
         f"update c set p = {other} where id = {key}",
         f"update c set w = w + 1 where id = {key}",
         f"delete from c where id = {key}",
+        f"update k set v = v + 1 where a = {key}",
+        f"update k set v = v + 1 where a = {key} and b = {other}",
+        f"insert into k values ({key}, {other}, {value})",
+        f"delete from k where a = {key}",
     ]
     if not mysql:
         writes += [

@@ -9,11 +9,13 @@ import pytest
 
 from definition.explorations import LEVELS, complete_histories
 from exploring import canonical
+from isolde._core.exploration import ExplorationCounts
+from isolde.engines.explore import search
 from isolde.engines.explore.behaviours import Behaviours
 from isolde.engines.explore.bodies import KeyBodies
 from isolde.engines.explore.program import Program
 from isolde.engines.explore.question import Question
-from isolde.engines.explore.search import Limits, Walk
+from isolde.engines.explore.search import Limits, Progress, Walk
 from isolde.workloads.clients import CLIENTS
 
 
@@ -43,6 +45,24 @@ def test_small_clients_have_the_histories_of_the_definition(name: str) -> None:
             expected = sorted(history.sources for history in every if history.satisfies(level))
             assert sorted(canonical(sources, range(4)) for sources in found) == expected, (seed, level)
             assert walked.complete
+
+
+def test_an_estimate_changes_nothing_but_what_is_known_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    clients = CLIENTS["courseware"]
+    program = Program(clients.sessions(4, 3, 3), initial=clients.initial())
+
+    def walked(estimated_from_s: float) -> tuple[ExplorationCounts, float | None]:
+        monkeypatch.setattr(search, "_ESTIMATED_FROM_S", estimated_from_s)
+        monkeypatch.setattr(search, "_CALLS_AT_ONCE", 500)
+        seen: list[Progress] = []
+        behaviours = Behaviours(program.calls, KeyBodies(program.initial))
+        walk = Walk(program, behaviours, Question("cc"), judge=None, collect=False, threads=1)
+        return walk.go(Limits(), progress=seen.append, listed=lambda _: None).counts, seen[-1].calls_in_all
+
+    (without, unknown), (counts, about) = walked(1e9), walked(0.0)
+    assert (without, unknown) == (counts, None)
+    assert about is not None
+    assert counts.explored / 10 < about < counts.explored * 10
 
 
 def _called(call: tuple[Any, ...], tx: Any) -> None:

@@ -62,7 +62,7 @@ def agreed(
         for seed in seeds:
             random = Random(f"{kind} {levels} {seed}")
             made = program(random, levels, mysql=mysql)
-            for sql in ("drop table if exists c", "drop table if exists t", *text.split(";")):
+            for sql in (*(f"drop table if exists {table}" for table in ("k", "c", "t")), *text.split(";")):
                 server.run(admin, sql)
             for table, rows in ROWS.items():
                 for row in rows:

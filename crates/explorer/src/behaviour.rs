@@ -51,6 +51,7 @@ pub struct Observed {
 pub struct Behaviours {
     stretches: Vec<Stretch>,
     initial: Vec<Value>,
+    checks_fail: bool,
 }
 
 impl Behaviours {
@@ -68,6 +69,11 @@ impl Behaviours {
     /// How many keys are known.
     pub fn keys(&self) -> usize {
         self.initial.len()
+    }
+
+    /// Whether an assertion fails in some stretch.
+    pub fn checks_fail(&self) -> bool {
+        self.checks_fail
     }
 
     /// The stretch at a place.
@@ -109,6 +115,7 @@ impl Behaviours {
             writes.clear();
         }
         let Observed { steps, end, failed_check, .. } = observed;
+        self.checks_fail |= failed_check.is_some();
         self.stretches.push(Stretch { steps, writes, end, failed_check, children: Vec::new() });
         (self.stretches.len() - 1) as Node
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::behaviour::{Behaviours, End, Node, Observed, Value};
 use crate::bits::Set;
 use crate::commit_order::{Orders, Step};
+use crate::estimate::Estimator;
 use crate::history::{History, INITIAL, Program, Txn, Undo};
 use crate::outcomes::{Choices, Shown, State, States, keep_best, keep_first};
 use crate::worker::{Counts, Known, Method, Question, Task, Watched, Worker};
@@ -28,8 +29,6 @@ pub struct Left {
     pub choices: Choices,
     /// Whether the last transaction has not ended.
     pub pending: bool,
-    /// Which part of the whole tree it is thought to be.
-    pub weight: f64,
 }
 
 /// The exploration of one program.
@@ -40,6 +39,7 @@ pub struct Explorer<S> {
     workers: Vec<Worker<S>>,
     queue: Vec<Task<S>>,
     states: States,
+    estimator: Option<Estimator<S>>,
     started: bool,
 }
 
@@ -56,6 +56,7 @@ impl<S: Set> Explorer<S> {
             workers: (0..threads).map(|_| Worker::default()).collect(),
             queue: Vec::new(),
             states: States::default(),
+            estimator: None,
             started: false,
         }
     }
@@ -79,7 +80,7 @@ impl<S: Set> Explorer<S> {
             self.started = true;
             self.workers[0].count_root();
             let history = History::new(self.program.len(), self.behaviours.keys());
-            self.queue.push(Task { history, weight: 1.0, unknown: None });
+            self.queue.push(Task { history, unknown: None });
         }
         // Executions that waited are retried first, so that few of them wait at any time.
         for worker in &mut self.workers {
@@ -109,10 +110,24 @@ impl<S: Set> Explorer<S> {
     pub fn requests(&self) -> Vec<(Node, Value)> {
         let parked = self.workers.iter().flat_map(|worker| &worker.parked).chain(&self.queue);
         let mut asked: Vec<(Node, Value)> = parked.filter_map(|task| task.unknown).collect();
+        asked.extend(self.estimator.iter().flat_map(Estimator::requests));
         asked.retain(|&(node, value)| self.behaviours.after(node, value).is_none());
         asked.sort_unstable();
         asked.dedup();
         asked
+    }
+
+    /// Goes on with estimating how large the whole exploration is, for so many executions; the first estimate keeps at most
+    /// `kept_max` executions of a level. `true` if one more estimate is finished, `false` also if something must be told first.
+    pub fn estimate(&mut self, kept_max: usize, executions_max: usize) -> bool {
+        let known = Known { program: &self.program, behaviours: &self.behaviours, question: &self.question };
+        let fresh = || Estimator::new(known.program, known.behaviours, kept_max);
+        self.estimator.get_or_insert_with(fresh).go(&known, executions_max)
+    }
+
+    /// About how many calls there are in all, if that was estimated.
+    pub fn estimated(&self) -> Option<f64> {
+        self.estimator.as_ref()?.calls()
     }
 
     /// Everything counted so far.
@@ -123,7 +138,6 @@ impl<S: Set> Explorer<S> {
             histories: sum.histories + counts.histories,
             fruitless: sum.fruitless + counts.fruitless,
             beyond: sum.beyond + counts.beyond,
-            done: sum.done + counts.done,
         })
     }
 
@@ -183,7 +197,7 @@ impl<S: Set> Explorer<S> {
         choices: &Choices,
         state: Option<&State>,
     ) -> Result<Option<(Vec<Step>, usize)>, Restoring> {
-        let left = Left { choices: choices.clone(), pending: false, weight: 0.0 };
+        let left = Left { choices: choices.clone(), pending: false };
         let (history, _) = self.rebuilt(&left)?;
         let Question { levels, steering, watched, .. } = &self.question;
         let Some(orders) = Orders::new(&history, &self.program, &self.behaviours, levels, *steering) else {
@@ -204,13 +218,13 @@ impl<S: Set> Explorer<S> {
     pub fn restore(&mut self, left: &Left) -> Result<(), Restoring> {
         self.started = true;
         let (history, unknown) = self.rebuilt(left)?;
-        self.queue.push(Task { history, weight: left.weight, unknown });
+        self.queue.push(Task { history, unknown });
         Ok(())
     }
 
     /// The execution, and what its pending transaction has just read if what it does then is not known.
     fn rebuilt(&self, left: &Left) -> Result<Rebuilt<S>, Restoring> {
-        let Left { choices, pending, .. } = left;
+        let Left { choices, pending } = left;
         let mut history: History<S> = History::new(self.program.len(), self.behaviours.keys());
         let mut unknown = None;
         for (place, (txn, sources)) in choices.iter().enumerate() {
@@ -270,7 +284,7 @@ pub enum Restoring {
 }
 
 fn left_of<S: Set>(task: Task<S>) -> Left {
-    Left { choices: task.history.choices(), pending: task.history.pending != INITIAL, weight: task.weight }
+    Left { choices: task.history.choices(), pending: task.history.pending != INITIAL }
 }
 
 /// What workers share while they work.

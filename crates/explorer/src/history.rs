@@ -101,15 +101,39 @@ pub struct History<S> {
 pub type Forced = (Txn, Txn);
 
 /// What is put back when a read is taken back.
+///
+/// Most reads force nothing: then only what comes before the reader changes, and is saved.
 #[derive(Clone, Debug, Default)]
 pub struct Undo<S> {
     saved: Vec<S>,
+    /// Of each read, whether the order before all transactions is saved.
+    whole: Vec<bool>,
 }
 
-impl<S> Undo<S> {
+impl<S: Set> Undo<S> {
     /// Forgets everything, and keeps the memory.
     pub fn clear(&mut self) {
         self.saved.clear();
+        self.whole.clear();
+    }
+
+    fn save(&mut self, before: &[S], reader: usize, whole: bool) {
+        if whole {
+            self.saved.extend_from_slice(before);
+        } else {
+            self.saved.push(before[reader]);
+        }
+        self.whole.push(whole);
+    }
+
+    fn put_back(&mut self, before: &mut [S], reader: usize) {
+        if self.whole.pop().expect("a read was saved") {
+            let mark = self.saved.len() - before.len();
+            before.copy_from_slice(&self.saved[mark..]);
+            self.saved.truncate(mark);
+        } else {
+            before[reader] = self.saved.pop().expect("a read was saved");
+        }
     }
 }
 
@@ -310,16 +334,14 @@ impl<S: Set> History<S> {
         if !self.forced(program, level, txn, earlier, (past, sources), (key, source), forced) {
             return false;
         }
-        let mark = undo.saved.len();
-        undo.saved.extend_from_slice(&self.before);
+        undo.save(&self.before, t, !forced.is_empty());
         if source != INITIAL {
             let s = source as usize;
             let arrived = self.before[s].or(S::single(s));
             self.before[t] = self.before[t].or(arrived);
         }
         if !add_forced(&mut self.before, self.started, forced) {
-            self.before.copy_from_slice(&undo.saved[mark..]);
-            undo.saved.truncate(mark);
+            undo.put_back(&mut self.before, t);
             return false;
         }
         self.reads.push(Read { txn, source, key, node: self.node[t], past, sources });
@@ -331,21 +353,20 @@ impl<S: Set> History<S> {
         true
     }
 
-    /// Takes the last read of the pending transaction back, but not the order that it forced.
-    pub fn forget_read(&mut self) {
+    /// Takes the last read of the pending transaction back, but not the order that it forced; the reader.
+    pub fn forget_read(&mut self) -> usize {
         let read = self.reads.pop().expect("there was a read");
         let t = read.txn as usize;
         self.past[t] = read.past;
         self.sources[t] = read.sources;
         self.node[t] = read.node;
+        t
     }
 
     /// Takes the last read of the pending transaction back.
     pub fn undo_read(&mut self, undo: &mut Undo<S>) {
-        self.forget_read();
-        let mark = undo.saved.len() - self.before.len();
-        self.before.copy_from_slice(&undo.saved[mark..]);
-        undo.saved.truncate(mark);
+        let reader = self.forget_read();
+        undo.put_back(&mut self.before, reader);
     }
 
     /// Computes what comes before what in every commit order anew, from the reads; whether that is possible.

@@ -66,13 +66,25 @@ pub struct Known<'a, S> {
     pub question: &'a Question,
 }
 
+impl<S: Set> Known<'_, S> {
+    /// The transactions that may begin when all before have ended: the first in the oracle order, or, walking plainly, the next
+    /// of every session.
+    pub fn beginnings(&self, history: &History<S>) -> impl Iterator<Item = Txn> {
+        let most = match self.question.method {
+            Method::Swapping => 1,
+            Method::Plain => usize::MAX,
+        };
+        let waiting = (0..self.program.len()).filter(|&t| !history.started.has(t));
+        let ready = waiting.filter(|&t| self.program.earlier[t].within(history.started));
+        ready.take(most).map(|t| t as Txn)
+    }
+}
+
 /// An execution from which the walk is to go on.
 #[derive(Clone, Debug)]
 pub struct Task<S> {
     /// The execution.
     pub history: History<S>,
-    /// Which part of the whole tree it is thought to be.
-    pub weight: f64,
     /// What the pending transaction has just read at the end of which stretch, if what it does then is not known.
     pub unknown: Option<(Node, Value)>,
 }
@@ -90,18 +102,16 @@ pub struct Counts {
     pub fruitless: u64,
     /// Behaviours that break the levels compared against.
     pub beyond: u64,
-    /// The part of the tree that is done, as it is thought.
-    pub done: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Frame {
     /// A transaction began; the choices are those that could begin instead.
-    Begin { first: u32, end: u32, next: u32, weight: f64 },
+    Begin { first: u32, end: u32, next: u32 },
     /// A transaction read; the choices are the sources.
-    Read { first: u32, end: u32, next: u32, weight: f64, went_on: bool },
+    Read { first: u32, end: u32, next: u32, went_on: bool },
     /// A transaction ended; the choices are reads that may see it instead.
-    End { first: u32, end: u32, next: u32, weight: f64 },
+    End { first: u32, end: u32, next: u32 },
 }
 
 /// An execution with the choices that are left on the way to it.
@@ -114,7 +124,6 @@ struct Branch<S> {
     /// Reads to choose from, of all frames.
     moves: Vec<u32>,
     undo: Undo<S>,
-    weight: f64,
 }
 
 /// One walk, its unfinished branches, and what it has found.
@@ -164,16 +173,16 @@ impl<S: Set> Worker<S> {
 
     /// Takes a task on, before everything that is left to do.
     pub fn take(&mut self, known: &Known<'_, S>, task: Task<S>) {
-        let Task { history, weight, unknown } = task;
+        let Task { history, unknown } = task;
         let branch = self.spare.pop().unwrap_or_default();
-        self.start(known, Branch { history, weight, ..branch }, unknown);
+        self.start(known, Branch { history, ..branch }, unknown);
     }
 
     /// Starts a branch, or sets its execution aside if what its pending transaction does next is not known.
     fn start(&mut self, known: &Known<'_, S>, mut branch: Branch<S>, unknown: Option<(Node, Value)>) {
         if let Some((node, value)) = unknown {
             let Some(child) = known.behaviours.after(node, value) else {
-                self.parked.push(Task { history: branch.history, weight: branch.weight, unknown });
+                self.parked.push(Task { history: branch.history, unknown });
                 return;
             };
             branch.history.node[branch.history.pending as usize] = child;
@@ -198,7 +207,7 @@ impl<S: Set> Worker<S> {
                 continue;
             };
             match frame {
-                Frame::Begin { first, end, next, weight } => {
+                Frame::Begin { first, end, next } => {
                     branch.history.undo_begin();
                     if *next == *end {
                         let first = *first as usize;
@@ -208,7 +217,6 @@ impl<S: Set> Worker<S> {
                     }
                     let txn = branch.sources[*next as usize];
                     *next += 1;
-                    branch.weight = *weight;
                     self.begin(known, txn);
                 }
                 Frame::Read { .. } => {
@@ -217,7 +225,7 @@ impl<S: Set> Worker<S> {
                         continue;
                     }
                 }
-                Frame::End { first, end, next, weight } => {
+                Frame::End { first, end, next } => {
                     if *next == *end {
                         let first = *first as usize;
                         branch.history.undo_end(known.behaviours);
@@ -227,15 +235,12 @@ impl<S: Set> Worker<S> {
                     }
                     let place = branch.moves[*next as usize] as usize;
                     *next += 1;
-                    let weight = *weight;
                     let steering = known.question.steering;
                     let mut moved = self.spare.pop().unwrap_or_default();
                     if !swap(&mut moved.history, &branch.history, known.program, steering, place, &mut self.scratch) {
                         self.spare.push(moved);
-                        self.counts.done += weight;
                         continue;
                     }
-                    moved.weight = weight;
                     let unknown = just_read(&moved.history, known.behaviours);
                     self.start(known, moved, Some(unknown));
                     return true;
@@ -257,8 +262,8 @@ impl<S: Set> Worker<S> {
     /// Goes on with the next source of the read that the last frame is about; `false` if none is left, the frame is gone then.
     fn read_next(&mut self, known: &Known<'_, S>) -> bool {
         let branch = self.branches.last_mut().expect("there is a branch");
-        let Branch { history, frames, sources, undo, weight: reached, .. } = branch;
-        let Some(Frame::Read { first, end, next, weight, went_on }) = frames.last_mut() else {
+        let Branch { history, frames, sources, undo, .. } = branch;
+        let Some(Frame::Read { first, end, next, went_on }) = frames.last_mut() else {
             unreachable!("the last frame is a read's");
         };
         let pending = history.pending as usize;
@@ -268,18 +273,16 @@ impl<S: Set> Worker<S> {
             let source = sources[*next as usize];
             *next += 1;
             if !history.read(known.program, known.question.steering, (key, source), &mut self.scratch.forced, undo) {
-                self.counts.done += *weight;
                 continue;
             }
             *went_on = true;
             let value = history.written(known.behaviours, source, key);
             if let Some(child) = known.behaviours.after(node, value) {
-                *reached = *weight;
                 history.node[pending] = child;
                 self.counts.explored += 1 + u64::from(known.behaviours.at(child).steps);
                 return true;
             }
-            self.parked.push(Task { history: history.clone(), weight: *weight, unknown: Some((node, value)) });
+            self.parked.push(Task { history: history.clone(), unknown: Some((node, value)) });
             history.undo_read(undo);
         }
         if !*went_on {
@@ -295,25 +298,17 @@ impl<S: Set> Worker<S> {
     fn forward(&mut self, known: &Known<'_, S>) {
         loop {
             let branch = self.branches.last_mut().expect("there is a branch");
-            let Branch { history, frames, sources, moves, weight, .. } = branch;
+            let Branch { history, frames, sources, moves, .. } = branch;
             if history.pending == INITIAL {
                 let first = sources.len() as u32;
-                let count = known.program.len();
-                match known.question.method {
-                    Method::Swapping => sources.extend((0..count as Txn).find(|&t| !history.started.has(t as usize))),
-                    Method::Plain => sources.extend((0..count as Txn).filter(|&t| {
-                        !history.started.has(t as usize) && known.program.earlier[t as usize].within(history.started)
-                    })),
-                }
+                sources.extend(known.beginnings(history));
                 let end = sources.len() as u32;
                 if first == end {
                     self.complete(known);
                     return;
                 }
-                let weight = *weight / f64::from(end - first);
-                branch.weight = weight;
                 let txn = sources[first as usize];
-                frames.push(Frame::Begin { first, end, next: first + 1, weight });
+                frames.push(Frame::Begin { first, end, next: first + 1 });
                 self.begin(known, txn);
                 continue;
             }
@@ -323,8 +318,7 @@ impl<S: Set> Worker<S> {
                     sources.push(INITIAL);
                     sources.extend(history.writers(key).members().map(|writer| writer as Txn));
                     let end = sources.len() as u32;
-                    let weight = *weight / f64::from(end - first);
-                    frames.push(Frame::Read { first, end, next: first, weight, went_on: false });
+                    frames.push(Frame::Read { first, end, next: first, went_on: false });
                     if !self.read_next(known) {
                         return;
                     }
@@ -338,9 +332,7 @@ impl<S: Set> Worker<S> {
                         movable(history, known.program, known.behaviours, steering, &mut self.scratch, moves);
                     }
                     let end = moves.len() as u32;
-                    let weight = *weight / f64::from(1 + end - first);
-                    branch.weight = weight;
-                    frames.push(Frame::End { first, end, next: first, weight });
+                    frames.push(Frame::End { first, end, next: first });
                 }
             }
         }
@@ -352,7 +344,6 @@ impl<S: Set> Worker<S> {
         let branch = self.branches.last().expect("there is a branch");
         let history = &branch.history;
         self.counts.end_states += 1;
-        self.counts.done += branch.weight;
         let steering = question.steering;
         let filtered = question.levels.iter().any(|&level| level != steering);
         let watched = question.watched != Watched::Nothing;
@@ -366,10 +357,12 @@ impl<S: Set> Worker<S> {
         }
         self.counts.histories += 1;
         let shown = || Shown { events: history.events(behaviours), choices: history.choices(), state: None };
-        let nodes =
-            history.reads.iter().map(|read| read.node).chain(history.order.iter().map(|&t| history.node[t as usize]));
-        for check in nodes.filter_map(|node| behaviours.at(node).failed_check) {
-            keep_best(&mut self.failed, check, shown());
+        if behaviours.checks_fail() {
+            let ends = history.order.iter().map(|&t| history.node[t as usize]);
+            let nodes = history.reads.iter().map(|read| read.node).chain(ends);
+            for check in nodes.filter_map(|node| behaviours.at(node).failed_check) {
+                keep_best(&mut self.failed, check, shown());
+            }
         }
         if let Some(levels) = &question.against
             && !Orders::new(history, program, behaviours, levels, steering).is_some_and(|orders| orders.any())
@@ -435,52 +428,52 @@ impl<S: Set> Worker<S> {
         for frame in branch.frames[f + 1..].iter().rev() {
             match frame {
                 Frame::Begin { .. } => history.undo_begin(),
-                Frame::Read { .. } => history.forget_read(),
+                Frame::Read { .. } => {
+                    history.forget_read();
+                }
                 Frame::End { .. } => history.undo_end(behaviours),
             }
         }
         match &mut branch.frames[f] {
-            Frame::Begin { end, weight, .. } => {
+            Frame::Begin { end, .. } => {
                 *end -= 1;
                 let txn = branch.sources[*end as usize];
                 history.undo_begin();
                 history.reorder(program, question.steering, &mut self.scratch.forced);
                 history.begin(program, txn);
                 self.counts.explored += 1 + u64::from(behaviours.at(history.node[txn as usize]).steps);
-                Some(Task { history, weight: *weight, unknown: None })
+                Some(Task { history, unknown: None })
             }
-            Frame::Read { end, weight, .. } => {
+            Frame::Read { end, .. } => {
                 *end -= 1;
-                let (source, weight) = (branch.sources[*end as usize], *weight);
+                let source = branch.sources[*end as usize];
                 let read = *history.reads.last().expect("the frame has a read");
                 history.forget_read();
                 history.reorder(program, question.steering, &mut self.scratch.forced);
                 let what = (read.key, source);
                 if !history.read(program, question.steering, what, &mut self.scratch.forced, &mut Undo::default()) {
-                    self.counts.done += weight;
                     return None;
                 }
                 let value = history.written(behaviours, source, read.key);
-                Some(Task { history, weight, unknown: Some((read.node, value)) })
+                Some(Task { history, unknown: Some((read.node, value)) })
             }
-            Frame::End { end, weight, .. } => {
+            Frame::End { end, .. } => {
                 *end -= 1;
-                let (place, weight) = (branch.moves[*end as usize] as usize, *weight);
+                let place = branch.moves[*end as usize] as usize;
                 history.reorder(program, question.steering, &mut self.scratch.forced);
                 let mut moved = History::default();
                 if !swap(&mut moved, &history, program, question.steering, place, &mut self.scratch) {
-                    self.counts.done += weight;
                     return None;
                 }
                 let unknown = Some(just_read(&moved, behaviours));
-                Some(Task { history: moved, weight, unknown })
+                Some(Task { history: moved, unknown })
             }
         }
     }
 }
 
 /// What the pending transaction has just read, and at the end of which stretch.
-fn just_read<S: Set>(history: &History<S>, behaviours: &Behaviours) -> (Node, Value) {
+pub fn just_read<S: Set>(history: &History<S>, behaviours: &Behaviours) -> (Node, Value) {
     let read = history.reads.last().expect("the pending transaction has read");
     (read.node, history.written(behaviours, read.source, read.key))
 }

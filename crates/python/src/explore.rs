@@ -19,8 +19,8 @@ use crate::enter;
 type Sources = Vec<(u16, Vec<i32>)>;
 /// A history that shows something: its check, itself, the state that it leaves.
 type ShownRow = (u32, Sources, Option<State>);
-/// Numbers: explored, end states, histories, fruitless, beyond, and the part that is done.
-type CountsRow = (u64, u64, u64, u64, u64, f64);
+/// Numbers: explored, end states, histories, fruitless, beyond.
+type CountsRow = (u64, u64, u64, u64, u64);
 
 /// A commit order: each step's transaction and whether it is the commit, and how many steps lead to the state asked for.
 type OrderRow = (Vec<(u16, bool)>, usize);
@@ -148,11 +148,21 @@ impl Exploration {
         each!(&*self.lock(), explorer => explorer.requests())
     }
 
+    /// Goes on with estimating the size of the whole; whether one more estimate is finished.
+    fn estimate(&self, kept_max: usize, executions_max: usize) -> bool {
+        each!(&mut *self.lock(), explorer => explorer.estimate(kept_max, executions_max))
+    }
+
+    /// About how many calls there are in all, if that was estimated.
+    fn estimated(&self) -> Option<f64> {
+        each!(&*self.lock(), explorer => explorer.estimated())
+    }
+
     /// What was counted.
     fn counts(&self) -> CountsRow {
         let counts = each!(&*self.lock(), explorer => explorer.counts());
-        let Counts { explored, end_states, histories, fruitless, beyond, done } = counts;
-        (explored, end_states, histories, fruitless, beyond, done)
+        let Counts { explored, end_states, histories, fruitless, beyond } = counts;
+        (explored, end_states, histories, fruitless, beyond)
     }
 
     /// States that wait to be judged.
@@ -198,15 +208,15 @@ impl Exploration {
         }))
     }
 
-    /// What is left to walk through: executions, whether the last transaction is pending, and their weights.
-    fn left(&self) -> Vec<(Sources, bool, f64)> {
+    /// What is left to walk through: executions, whether the last transaction is pending.
+    fn left(&self) -> Vec<(Sources, bool)> {
         let left = each!(&mut *self.lock(), explorer => explorer.left());
-        left.into_iter().map(|left| (sources(left.choices), left.pending, left.weight)).collect()
+        left.into_iter().map(|left| (sources(left.choices), left.pending)).collect()
     }
 
     /// Goes on from an execution; or the stretch and the value read at its end that must be told first.
-    fn restore(&self, history: Sources, pending: bool, weight: f64) -> PyResult<Option<(u32, u32)>> {
-        let left = Left { choices: choices(history), pending, weight };
+    fn restore(&self, history: Sources, pending: bool) -> PyResult<Option<(u32, u32)>> {
+        let left = Left { choices: choices(history), pending };
         match each!(&mut *self.lock(), explorer => explorer.restore(&left)) {
             Ok(()) => Ok(None),
             Err(Restoring::Needs(node, value)) => Ok(Some((node, value))),
@@ -216,8 +226,8 @@ impl Exploration {
 
     /// Counts go on from here.
     fn restore_counts(&self, counts: CountsRow) {
-        let (explored, end_states, histories, fruitless, beyond, done) = counts;
-        let counts = Counts { explored, end_states, histories, fruitless, beyond, done };
+        let (explored, end_states, histories, fruitless, beyond) = counts;
+        let counts = Counts { explored, end_states, histories, fruitless, beyond };
         each!(&mut *self.lock(), explorer => explorer.restore_counts(counts));
     }
 }

@@ -37,7 +37,7 @@ class Stretch:
 @dataclass(frozen=True, slots=True)
 class ExplorationCounts:
     """``explored`` calls of EXPLORE, complete executions, histories that the levels allow, executions that led nowhere,
-    behaviours beyond the level compared against; ``done`` is the part of the tree that is thought to be done.
+    behaviours beyond the level compared against.
     """
 
     explored: int
@@ -45,7 +45,6 @@ class ExplorationCounts:
     histories: int
     fruitless: int
     beyond: int
-    done: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +102,18 @@ class Exploration:
         """The stretches, and the values read at their ends, after which it is not known what comes."""
         return self._native.requests()
 
+    def estimate(self, kept_max: int, executions_max: int) -> bool:
+        """Goes on with estimating how many calls there are in all; whether one more estimate is finished.
+
+        The first one keeps ``kept_max`` executions of each level of the tree, each later one twice as many. It stops after
+        ``executions_max``, or when something must be told.
+        """
+        return self._native.estimate(kept_max, executions_max)
+
+    def estimated(self) -> float | None:
+        """The mean of the estimates that are finished; those that kept more count more."""
+        return self._native.estimated()
+
     def counts(self) -> ExplorationCounts:
         return ExplorationCounts(*self._native.counts())
 
@@ -137,31 +148,21 @@ class Exploration:
         except ValueError as error:
             raise UsageError(f"the history does not fit the program: {error}") from None
 
-    def left(self) -> list[tuple[Sources, bool, float]]:
-        """What is left: executions, whether the last transaction is pending, and which part of the tree each is thought to be.
-
-        The exploration stands still afterwards.
-        """
+    def left(self) -> list[tuple[Sources, bool]]:
+        """What is left: executions, and whether the last transaction is pending. The exploration stands still afterwards."""
         return self._native.left()
 
-    def restore(self, history: Sources, pending: bool, weight: float) -> tuple[int, int] | None:
+    def restore(self, history: Sources, pending: bool) -> tuple[int, int] | None:
         """Goes on from an execution; or the stretch, and the value read at its end, that must be told first."""
         try:
-            return self._native.restore(history, pending, weight)
+            return self._native.restore(history, pending)
         except ValueError as error:
             raise UsageError(f"the checkpoint does not fit the program: {error}") from None
 
     def restore_counts(self, counts: ExplorationCounts) -> None:
         """Counts go on from here."""
         self._native.restore_counts(
-            (
-                counts.explored,
-                counts.end_states,
-                counts.histories,
-                counts.fruitless,
-                counts.beyond,
-                counts.done,
-            )
+            (counts.explored, counts.end_states, counts.histories, counts.fruitless, counts.beyond)
         )
 
 

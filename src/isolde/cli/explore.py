@@ -341,6 +341,29 @@ def _listing(path: str | None, *, resumed: bool) -> Iterator[Callable[[Question,
             stream.close()
 
 
+def _part(progress: Progress) -> str:
+    """Which part of the whole that is, by an estimate that gets better with time."""
+    explored, about = progress.counts.explored, progress.calls_in_all
+    if about is None:
+        return ""
+    if explored >= about:
+        return " (more than was estimated)"
+    left = progress.seconds * (about - explored) / explored
+    return f" of about {about:.1e} ({100 * explored / about:.0f} %, {_duration(left)} left)"
+
+
+def _duration(seconds: float) -> str:
+    """A duration in its largest unit.
+
+    >>> [_duration(seconds) for seconds in (40, 400, 40_000, 4e6, 4e9)]
+    ['40 s', '7 min', '11 h', '46 days', '127 years']
+    """
+    for size, unit in ((365 * 86_400, "years"), (86_400, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 class _Line:
     """How far an exploration is, rewritten in place on a terminal, absent elsewhere."""
 
@@ -353,9 +376,8 @@ class _Line:
             return
         self._next = progress.seconds + _EVERY_S
         counts = progress.counts
-        # No percentage: `counts.done` is near 1 long before large programs end (docs/design/explore.md, known limits).
         sys.stderr.write(
-            f"\r\x1b[K{question.level}  {progress.seconds:,.0f} s  {counts.explored:,} explored"
+            f"\r\x1b[K{question.level}  {progress.seconds:,.0f} s  {counts.explored:,} explored{_part(progress)}"
             f"  {counts.histories:,} histories"
         )
         sys.stderr.flush()

@@ -17,7 +17,7 @@ from isolde.engines.explore.question import Question
 from isolde.engines.explore.search import Found, Left
 from isolde.errors import InputError, UsageError
 
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _decoded(content: dict[str, Any]) -> Checkpoint:
         return [(int(transaction), [int(source) for source in read]) for transaction, read in rows]
 
     left = Left(
-        tuple((sources(rows), bool(pending), float(weight)) for rows, pending, weight in content["left"]),
+        tuple((sources(rows), bool(pending)) for rows, pending in content["left"]),
         ExplorationCounts(*content["counts"]),
         float(content["seconds"]),
     )

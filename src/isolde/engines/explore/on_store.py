@@ -148,7 +148,7 @@ class StoreExploration:
         self.sessions = [sessions[session] for session in sorted(sessions)]
         self._invariants = program.invariants()
         self._asked: dict[Hashable, Asked] = {}
-        self._judged: dict[Hashable, str | None] = {}
+        self._judged: dict[Hashable, tuple[str, ...]] = {}
 
     # Bodies
 
@@ -310,14 +310,15 @@ class StoreExploration:
 
     def _judge(self, found: Explored, nodes: dict[Hashable, _Node], key: Hashable, *, after_commit: bool) -> None:
         state = nodes[key].state
-        broken = self._judged.get(state.committed, _UNKNOWN)
-        if broken is _UNKNOWN:
+        broken = self._judged.get(state.committed)
+        if broken is None:
             broken = self._judged[state.committed] = self._broken(state)
-        if broken is not None and broken not in found.violations:
-            found.violations[broken] = Violation(broken, _schedule(nodes, key), state.rows(), after_commit)
+        for name in broken:
+            if name not in found.violations:
+                found.violations[name] = Violation(name, _schedule(nodes, key), state.rows(), after_commit)
 
-    def _broken(self, state: State) -> str | None:
-        """The first invariant that does not hold of the committed rows."""
+    def _broken(self, state: State) -> tuple[str, ...]:
+        """The invariants that do not hold of the committed rows."""
         names = {info.table.name: tuple(info.columns) for info in self.model.catalog.tables}
         rows = {table: [Row(names[table], row) for row in found] for table, found in state.rows().items()}
 
@@ -325,10 +326,7 @@ class StoreExploration:
         def store() -> Store:
             return loaded_store(self.model.concrete, rows)
 
-        return next((name for name, check in self._invariants.items() if not holds(name, check, rows, store)), None)
-
-
-_UNKNOWN: Any = object()
+        return tuple(name for name, check in self._invariants.items() if not holds(name, check, rows, store))
 
 
 class _Handle(Handle):

@@ -21,6 +21,13 @@ from isolde.engines.explore.question import Question, explored_level
 
 _CALLS_AT_ONCE = 400_000
 """Calls of EXPLORE between two looks at the clock."""
+_ESTIMATED_FROM_S = 2.0
+"""Seconds after which the size of the whole is estimated, so that a short walk does not pay for it; again at twice the time."""
+_ESTIMATE_KEPT_MAX = 512
+"""Executions of a level that the first estimate keeps. Over tables fewer: each may need a body that nobody has run yet."""
+_ESTIMATE_KEPT_MAX_OVER_TABLES = 32
+_ESTIMATE_AT_ONCE = 20_000
+"""Executions that an estimate looks at before the walk goes on."""
 SHOWN_MAX = 20
 """Behaviours beyond another level that are kept, the shortest first."""
 
@@ -64,18 +71,19 @@ class Walked:
 class Left:
     """What is left of a walk: enough to go on another day."""
 
-    executions: tuple[tuple[Sources, bool, float], ...]
+    executions: tuple[tuple[Sources, bool], ...]
     counts: ExplorationCounts
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a walk has come. ``done`` is the part of the whole that is thought to be walked through."""
+    """How far a walk has come. ``calls_in_all``: about how many calls of EXPLORE there are; ``None``: not estimated."""
 
     counts: ExplorationCounts
     seconds: float
     bodies: int
+    calls_in_all: float | None
 
 
 class Walk:
@@ -116,13 +124,15 @@ class Walk:
             self._note(root, self.native.add_root(transaction, behaviours.nodes[root].stretch))
         self._tell_keys()
         self._before = 0.0
+        self._estimate_kept_max = _ESTIMATE_KEPT_MAX_OVER_TABLES if program.over_tables else _ESTIMATE_KEPT_MAX
+        self._estimate_at_s = _ESTIMATED_FROM_S
 
     def resume(self, left: Left) -> None:
         """Goes on from what another walk left."""
         self.native.restore_counts(left.counts)
         self._before = left.seconds
-        for history, pending, weight in left.executions:
-            while (missing := self.native.restore(history, pending, weight)) is not None:
+        for history, pending in left.executions:
+            while (missing := self.native.restore(history, pending)) is not None:
                 self._answer(*missing)
 
     def left(self, seconds: float) -> Left:
@@ -157,6 +167,8 @@ class Walk:
             done = False
             try:
                 done = self.native.run(calls)
+                if not done:
+                    self._estimate(time.monotonic() - began)
                 self._answer_all()
                 self._judge_all()
                 for sources in self.native.collected():
@@ -164,9 +176,9 @@ class Walk:
             except KeyboardInterrupt:
                 # What was asked and not answered is asked again when the walk goes on.
                 stopped = INTERRUPTED
-            progress(
-                Progress(self.native.counts(), time.monotonic() - began + self._before, len(self._behaviours.nodes))
-            )
+            total = time.monotonic() - began + self._before
+            bodies = len(self._behaviours.nodes)
+            progress(Progress(self.native.counts(), total, bodies, self.native.estimated()))
             if done or stopped:
                 break
         failed = tuple(Found(*row) for row in self.native.failed())
@@ -188,6 +200,11 @@ class Walk:
                 own |= dict(self._behaviours.nodes[node].stretch.writes)
             written[transaction] = own
         return self.native.commit_order(sources, state)
+
+    def _estimate(self, seconds: float) -> None:
+        """Goes on with the estimate that is due after so many seconds; the next one is due when twice the time has passed."""
+        if seconds >= self._estimate_at_s and self.native.estimate(self._estimate_kept_max, _ESTIMATE_AT_ONCE):
+            self._estimate_at_s = 2 * seconds
 
     def _answer_all(self) -> None:
         for stretch, value in self.native.requests():

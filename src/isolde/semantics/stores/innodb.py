@@ -244,11 +244,11 @@ class InnoDB(Model):
         if request.number is not None:
             before = self._newest(state, transaction, table, request.number)
         number = self.write(state, transaction, table, request.number, request.row)
-        # The clustered index now; the others when the statement comes to them, and all at once for a row that goes.
-        for index in self.indexes[table] if request.row is None else self.indexes[table][:1]:
-            for row in (None if before is None else before.row, request.row):
-                if row is not None:
-                    self._wrote(state, transaction, ("rec", table, index.place, index.entry(row, number)))
+        # The clustered index now; the others when the statement comes to them.
+        clustered = self.indexes[table][0]
+        for row in (None if before is None else before.row, request.row):
+            if row is not None:
+                self._wrote(state, transaction, ("rec", table, clustered.place, clustered.entry(row, number)))
         return number
 
     @staticmethod

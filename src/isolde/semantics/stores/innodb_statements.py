@@ -16,7 +16,7 @@ from isolde.levels.stores import ReadsFrom
 from isolde.semantics.core.catalog import Reference, TableInfo
 from isolde.semantics.core.evaluate import Environment
 from isolde.semantics.core.nodes import Apply, Column, Constant, Exists, Expression, Logic, Variable, below, query_of
-from isolde.semantics.core.plan import Visit, access, plan
+from isolde.semantics.core.plan import Visit, access, depends_on, plan
 from isolde.semantics.core.relations import Delete, Insert, Join, Query, Scan, Source, Update, scans
 from isolde.semantics.core.types import BOOLEAN, outside
 from isolde.semantics.stores.evaluation import Evaluation
@@ -155,7 +155,8 @@ class InnodbStatement:
             return all(run.value(condition, env) is True for condition in way.conditions)
 
         table = info.position
-        point = probe is not None and index.unique is not None
+        # Values of only the first columns of a unique key may be those of several rows.
+        point = probe is not None and index.unique is not None and len(probe) == len(index.columns)
         low, high = (probe, (*probe, HIGHEST[0])) if probe is not None else _bounds(index, way.conditions, run, env)
         at, first = low, True
         while True:
@@ -238,7 +239,13 @@ class InnodbStatement:
             (yield from self._lock_reads(where, lambda run: _hits(run, change, self.env), change.scan))
         )
         values = run
-        values_locked = False
+        # A row that is found by a whole key is read while the statement is planned, before anything is waited for.
+        values_locked = not self.gaps and all(
+            _by_whole_key(query)
+            for assigned in change.sets
+            for part in below(assigned.value)
+            if (query := query_of(part)) is not None
+        )
         checks = run.update_checks(change)
         places = {assigned.place for assigned in change.sets}
         rekeys = any(places & set(unique) for unique in info.uniques)
@@ -290,6 +297,8 @@ class InnodbStatement:
 
         def one(number: int, old: Version) -> Part:
             yield Put(table, number, None)
+            for index in self.model.indexes[table][1:]:
+                yield _marked(change.scan.table, index, index.entry(old.row, number), number)
             for reference in self.catalog.references:
                 if reference.parent == table:
                     yield from self._children(reference, old.row)
@@ -315,6 +324,8 @@ class InnodbStatement:
             before = None if old is None or number is None else index.entry(old, number)
             entry = index.entry(new, -1 if number is None else number)
             if before != entry:
+                if before is not None and number is not None and index.place:
+                    yield _marked(info, index, before, number)
                 for reference in checks.outgoing:
                     key = reference.child_key(new)
                     same = old is not None and reference.child_key(old) == key
@@ -500,6 +511,24 @@ def _inner(source: Source | None, conditions: list[Expression]) -> bool:
         return True
     conditions.extend(source.on)
     return not source.outer and _inner(source.left, conditions) and _inner(source.right, conditions)
+
+
+def _by_whole_key(query: Query) -> bool:
+    """Whether a query reads one row of one table, by values that depend on no other row."""
+    steps = plan(query.source, query.where).steps
+    if len(steps) != 1 or not isinstance(steps[0], Visit) or not isinstance(query.source, Scan):
+        return False
+    way = steps[0].access
+    return (
+        way is not None
+        and any(set(unique) <= set(way.columns) for unique in query.source.table.uniques)
+        and not any(depends_on(key) for key in way.keys)
+    )
+
+
+def _marked(info: TableInfo, index: Index, entry: Entry, number: int) -> LockRecord:
+    """An entry of a secondary index is marked as deleted: whoever has locked it is waited for, and no lock comes of it."""
+    return LockRecord(info.position, index.place, entry, number, True, Kind.IMPLICIT, current=False)
 
 
 def _visit_key(visit: tuple[Scan, Visit, Environment]) -> Any:
