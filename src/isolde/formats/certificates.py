@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any
 
 from isolde._core import Compression, Input, lines_of_parquet, write_lines, write_lines_as_parquet
 from isolde.errors import InputError, MalformedCertificate, UsageError
@@ -131,9 +131,9 @@ class _Reader:
             try:
                 content = DECODER.decode(text)
             except (ValueError, RecursionError):
-                self.wrong(f"{text.strip()[:_SHOWN]!r} is no JSON", "one JSON object a line")
+                raise self.wrong(f"{text.strip()[:_SHOWN]!r} is no JSON", "one JSON object a line")
             if not isinstance(content, dict):
-                self.wrong(f"{_shown(content)} is no object", "one JSON object a line")
+                raise self.wrong(f"{_shown(content)} is no object", "one JSON object a line")
             if not headed:
                 self.header(content)
                 headed = True
@@ -141,7 +141,7 @@ class _Reader:
                 self.content(content)
         if not headed:
             self.line = 1
-            self.wrong("there is no line", f"the header {json_text(_HEADER)}")
+            raise self.wrong("there is no line", f"the header {json_text(_HEADER)}")
         lines_of = Lines(self.object_lines, self.read_lines, self.commits_line, self.serial_line)
         told = Certificate(self.source, self.objects, self.commits or (), self.reads, self.serial)
         self.check_prefixes(told)
@@ -149,12 +149,12 @@ class _Reader:
 
     def header(self, line: dict[str, Any]) -> None:
         if line.get("isolde") != _WORD:
-            self.wrong(f"the first line is {_shown(line)}", f"the header {json_text(_HEADER)}")
+            raise self.wrong(f"the first line is {_shown(line)}", f"the header {json_text(_HEADER)}")
         if line.get("version") != _VERSION or isinstance(line.get("version"), bool):
-            self.wrong(f'"version" is {_shown(line.get("version"))}', "1")
+            raise self.wrong(f'"version" is {_shown(line.get("version"))}', "1")
         source = line.get("source", "")
         if not isinstance(source, str):
-            self.wrong(f'"source" is {_shown(source)}', "a text")
+            raise self.wrong(f'"source" is {_shown(source)}', "a text")
         self.source = source
 
     def content(self, line: dict[str, Any]) -> None:
@@ -163,16 +163,16 @@ class _Reader:
                 self.object(named, listed, line.get("partial", False))
             case {"commits": listed}:
                 if self.commits is not None:
-                    self.wrong(f'a second "commits" line (the first is line {self.commits_line})', "one at most")
+                    raise self.wrong(f'a second "commits" line (the first is line {self.commits_line})', "one at most")
                 self.commits, self.commits_line = self.transactions("commits", listed), self.line
             case {"serial": listed}:
                 if self.serial is not None:
-                    self.wrong(f'a second "serial" line (the first is line {self.serial_line})', "one at most")
+                    raise self.wrong(f'a second "serial" line (the first is line {self.serial_line})', "one at most")
                 self.serial, self.serial_line = self.transactions("serial", listed), self.line
             case {"read": operation} if "sees" in line or "versions" in line:
                 self.read(operation, line)
             case _:
-                self.wrong(
+                raise self.wrong(
                     f"{_shown(line)} says nothing known",
                     'a line with "object" and "versions", "read" and "sees" or "versions", "commits" or "serial"',
                 )
@@ -180,24 +180,24 @@ class _Reader:
     def object(self, named: Any, listed: Any, partial: Any) -> None:
         thing = self.named_object(named)
         if thing in self.objects:
-            self.wrong(
+            raise self.wrong(
                 f"a second line for {_shown(named)} (the first is line {self.object_lines[thing]})", "one at most"
             )
         if not isinstance(partial, bool):
-            self.wrong(f'"partial" is {_shown(partial)}', "true or false")
+            raise self.wrong(f'"partial" is {_shown(partial)}', "true or false")
         if not isinstance(listed, list):
-            self.wrong(f'"versions" is {_shown(listed)}', "a list of versions")
+            raise self.wrong(f'"versions" is {_shown(listed)}', "a list of versions")
         versions: list[VersionId | None] = []
         for place, one in enumerate(listed):
             if one is None and place:
-                self.wrong("null, the initial version, is not first in its line", "null only first")
+                raise self.wrong("null, the initial version, is not first in its line", "null only first")
             versions.append(None if one is None else self.version(one))
         self.objects[thing], self.object_lines[thing] = Installed(tuple(versions), partial), self.line
 
     def read(self, operation: Any, line: dict[str, Any]) -> None:
         place = self.version(operation, "an operation")
         if place in self.reads:
-            self.wrong(
+            raise self.wrong(
                 f"a second line for the read {_shown(operation)} (the first is line {self.read_lines[place]})",
                 "one at most",
             )
@@ -206,28 +206,28 @@ class _Reader:
         if line.get("versions") is not None:
             told = self.version_set(line["versions"])
         if sees is None and told is None:
-            self.wrong('"sees" and "versions" are both null', "one of them")
+            raise self.wrong('"sees" and "versions" are both null', "one of them")
         self.reads[place], self.read_lines[place] = VersionSet(sees, told), self.line
 
     def sees(self, content: Any) -> Sees:
         if not isinstance(content, dict):
-            self.wrong(f'"sees" is {_shown(content)}', 'an object with "first", "except" and "also"')
+            raise self.wrong(f'"sees" is {_shown(content)}', 'an object with "first", "except" and "also"')
         first = content.get("first", 0)
         if isinstance(first, bool) or not isinstance(first, int) or first < 0:
-            self.wrong(f'"first" is {_shown(first)}', "a number of transactions")
+            raise self.wrong(f'"first" is {_shown(first)}', "a number of transactions")
         without = self.transactions("except", content.get("except", []))
         return Sees(first, without, self.transactions("also", content.get("also", [])))
 
     def version_set(self, listed: Any) -> dict[ObjectId, VersionId | None]:
         if not isinstance(listed, list):
-            self.wrong(f'"versions" is {_shown(listed)}', "a list of pairs, an object and its version each")
+            raise self.wrong(f'"versions" is {_shown(listed)}', "a list of pairs, an object and its version each")
         told: dict[ObjectId, VersionId | None] = {}
         for pair in listed:
             if not isinstance(pair, list) or len(pair) != 2:
-                self.wrong(f"{_shown(pair)} in a version set", "an object and its version")
+                raise self.wrong(f"{_shown(pair)} in a version set", "an object and its version")
             thing = self.named_object(pair[0])
             if thing in told:
-                self.wrong(f"the object {_shown(pair[0])} twice in one version set", "one version of each")
+                raise self.wrong(f"the object {_shown(pair[0])} twice in one version set", "one version of each")
             told[thing] = None if pair[1] is None else self.version(pair[1])
         return told
 
@@ -240,7 +240,7 @@ class _Reader:
             case [str(table), list(key)] if key and not any(isinstance(part, list | dict) for part in key):
                 return RowId(table, tuple(key))
             case _:
-                self.wrong(f"{_shown(named)} names no object", "a key, or [table, [primary key...]]")
+                raise self.wrong(f"{_shown(named)} names no object", "a key, or [table, [primary key...]]")
 
     def version(self, raw: Any, what: str = "a version") -> VersionId:
         match raw:
@@ -250,17 +250,17 @@ class _Reader:
                 return (name, place)
             case _:
                 kind = what.split()[-1]
-                self.wrong(f"{_shown(raw)} names no {kind}", f"{what} as [transaction, place of the operation]")
+                raise self.wrong(f"{_shown(raw)} names no {kind}", f"{what} as [transaction, place of the operation]")
 
     def transactions(self, field: str, listed: Any) -> tuple[TxnId, ...]:
         if not isinstance(listed, list):
-            self.wrong(f'"{field}" is {_shown(listed)}', "a list of transactions")
+            raise self.wrong(f'"{field}" is {_shown(listed)}', "a list of transactions")
         seen: set[TxnId] = set()
         for name in listed:
             if isinstance(name, bool) or not isinstance(name, int | str):
-                self.wrong(f'{_shown(name)} in "{field}" names no transaction', "an integer or a string")
+                raise self.wrong(f'{_shown(name)} in "{field}" names no transaction', "an integer or a string")
             if name in seen:
-                self.wrong(f'{_shown(name)} stands twice in "{field}"', "each transaction once")
+                raise self.wrong(f'{_shown(name)} stands twice in "{field}"', "each transaction once")
             seen.add(name)
         return tuple(listed)
 
@@ -268,10 +268,12 @@ class _Reader:
         for place, seen in told.reads.items():
             if seen.sees is not None and seen.sees.first > len(told.commits):
                 self.line = self.read_lines[place]
-                self.wrong(f'"first" is {seen.sees.first}', f'at most {len(told.commits)}, the length of "commits"')
+                raise self.wrong(
+                    f'"first" is {seen.sees.first}', f'at most {len(told.commits)}, the length of "commits"'
+                )
 
-    def wrong(self, found: str, expected: str) -> NoReturn:
-        raise MalformedCertificate(self.file, self.line, found, expected)
+    def wrong(self, found: str, expected: str) -> MalformedCertificate:
+        return MalformedCertificate(self.file, self.line, found, expected)
 
 
 def _shown(value: Any) -> str:
