@@ -131,7 +131,7 @@ class _Reader:
             try:
                 content = DECODER.decode(text)
             except (ValueError, RecursionError):
-                raise self.wrong(f"{text.strip()[:_SHOWN]!r} is no JSON", "one JSON object a line")
+                raise self.wrong(f"{text.strip()[:_SHOWN]!r} is no JSON", "one JSON object a line") from None
             if not isinstance(content, dict):
                 raise self.wrong(f"{_shown(content)} is no object", "one JSON object a line")
             if not headed:
