@@ -8,7 +8,7 @@ from dataclasses import replace
 from isolde.engines.certify.answers import shown_row
 from isolde.engines.certify.evaluate import Evaluation, Unknown
 from isolde.engines.certify.fit import Place
-from isolde.engines.certify.order import Edge
+from isolde.engines.certify.order import FLOW, Edge, Graph
 from isolde.engines.certify.sentences import row_name, txn_name
 from isolde.engines.certify.world import INITIAL, World
 from isolde.history import History, Key, Operation, Read, Status, Transaction, Value, Write
@@ -21,6 +21,7 @@ class Items:
         self.world, self.evaluation, self.barred = world, evaluation, barred
         self._keys: dict[int, str] = {}
         self._taken: set[str] = set()
+        self._place = self._places()
         self._where: dict[tuple[int, int], int] = {}
         """The place among the item operations of a transaction's write of an object."""
         transactions = tuple(map(self._transaction, range(len(world.history.transactions))))
@@ -31,6 +32,16 @@ class Items:
         }
         used = {op.key for t in transactions for op in t.ops if isinstance(op, Read | Write)}
         self.history = History(transactions, {key: value for key, value in initial.items() if key in used})
+
+    def _places(self) -> dict[int, int]:
+        """The transactions in an order of what they overwrote and read, if there is one."""
+        world = self.world
+        graph = Graph(
+            FLOW, sorted(world.effective), [0.0] * len(world.history.transactions), world.history.transactions
+        )
+        graph.add(self.edges())
+        order = graph.order()
+        return {} if order is None else order[1]
 
     def versions(self) -> Sequence[Sequence[Place | None]]:
         """The order of the versions of each object, by the item operations that wrote them."""
@@ -73,6 +84,9 @@ class Items:
             if (place, number) not in self.barred:
                 yield number, version
 
+    def _age(self, read: tuple[int, Place | None]) -> int:
+        return -1 if read[1] is None else self._place.get(read[1][0], 0)
+
     def _transaction(self, txn: int) -> Transaction:
         transaction = self.world.history.transactions[txn]
         if txn not in self.world.effective:
@@ -84,7 +98,10 @@ class Items:
             installed.setdefault(line.versions[line.at[txn]][1], []).append(number)
         for index in range(len(transaction.ops)):
             done = self.evaluation.done.get((txn, index)) if self.evaluation is not None else None
-            for number, version in self._read((txn, index), done.used) if done is not None else ():
+            # The rows of one statement were read at once. As item operations they have an order, and read committed lets nothing
+            # older come later: so the oldest come first.
+            seen = [] if done is None else sorted(self._read((txn, index), done.used), key=self._age)
+            for number, version in seen:
                 ops.append(Read(self._key(number), self._value(number, version)))
             for number in installed.get(index, ()):
                 self._where[txn, number] = len(ops)
