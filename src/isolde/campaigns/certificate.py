@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from isolde.findings import (
     HistorySubject,
     NotProved,
     Report,
+    Spent,
     Verdict,
 )
 from isolde.formats.certificates import PlacedCertificate
@@ -39,7 +41,9 @@ def check_certified(
     both: bool,
 ) -> Report:
     """Decides the levels by the certificate. With ``both``, or where it says "violated", the search by values is asked, too."""
+    began = time.perf_counter()
     certified = certify(columns, placed, levels, session_order=session_order)
+    told_seconds = time.perf_counter() - began
 
     def searched(level: Level) -> bool | None:
         """What the search by values alone says."""
@@ -71,6 +75,9 @@ def check_certified(
         asked = both or finding.verdict is Verdict.VIOLATED
         judged = _judged(certified, finding, searched(finding.level) if asked else None, opinion)
         findings.append(replace(finding, evidence=(*finding.evidence, judged)))
+    if findings:
+        # What the certificate says is found out once, for all levels: it belongs to the first.
+        findings[0] = replace(findings[0], spent=Spent(findings[0].seconds + told_seconds))
     return replace(report, subject=HistorySubject(columns.name, _size(columns)), findings=tuple(findings))
 
 
