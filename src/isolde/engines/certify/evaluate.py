@@ -43,6 +43,9 @@ class Laid:
     own: dict[int, Row | None] = field(default_factory=dict)
 
 
+_NOTHING: dict[int, Place] = {}
+
+
 class Evaluation:
     """The statements of one history, each run once."""
 
@@ -56,6 +59,9 @@ class Evaluation:
         for txn, index in world.asked:
             if world.asked[txn, index].form.what != "query":
                 self._changing.setdefault(txn, []).append(index)
+        self._owned: dict[Place, dict[int, Place]] = {}
+        self._prepared: tuple[Place, int, Laid] | None = None
+        """The statement that was looked at last, the state of the tables then, and what lies over it."""
         self.contents: dict[tuple[int, Place], Row | None] = {}
         """Rows that were computed one by one."""
 
@@ -126,7 +132,9 @@ class Evaluation:
                 # It is told to see itself: its own versions stay out of the shared state until they are known.
                 break
             self.shared.go_on()
-        for number, version in self.laid(place, self.shared).versions.items():
+        laid = self.laid(place, self.shared)
+        self._prepared = (place, self.shared.passed, laid)
+        for number, version in laid.versions.items():
             if version is not None and version[0] != txn and (number, version) not in self.contents:
                 yield version
 
@@ -161,15 +169,24 @@ class Evaluation:
         return world.version(number, world.visible(place, number))
 
     def own(self, place: Place) -> dict[int, Place]:
-        """The last earlier version of its own of each object that the transaction wrote."""
+        """The last earlier version of its own of each object that the transaction wrote, by statements that were run."""
         txn, index = place
+        changing = self._changing.get(txn)
+        if changing is None or changing[0] >= index:
+            return _NOTHING
+        known = self._owned.get(place)
+        if known is not None:
+            return known
         found: dict[int, Place] = {}
-        for other in self._changing.get(txn, ()):
-            if other < index and (txn, other) in self.done:
-                done = self.done[txn, other]
+        for other in changing:
+            if other < index:
+                done = self.done.get((txn, other))
+                if done is None:
+                    return found
                 for number, row in done.written.items():
                     if row != done.before.get(number) or (txn, other) in self._listed_of(number):
                         found[number] = (txn, other)
+        self._owned[place] = found
         return found
 
     def _listed_of(self, number: int) -> frozenset[Place]:
@@ -183,7 +200,9 @@ class Evaluation:
         laid = Laid()
         first = seen.first or 0
         low, high = sorted((first, shared.passed))
-        changed = {*world.commits[low:high], *seen.without, *seen.also, place[0]}
+        changed = {*world.commits[low:high], *seen.without, *seen.also}
+        if world.rank.get(place[0], high) < high:
+            changed.add(place[0])
         for txn in changed:
             for number in world.installed_by.get(txn, ()):
                 if world.objects.table[number] in tables and number not in laid.versions:
@@ -206,7 +225,11 @@ class Evaluation:
         if place not in self.world.reads:
             self.done[place] = self._blind(place, asked)
             return
-        laid = self.laid(place, self.shared)
+        prepared = self._prepared
+        if prepared is not None and prepared[:2] == (place, self.shared.passed):
+            laid = prepared[2]
+        else:
+            laid = self.laid(place, self.shared)
         try:
             changes = self.changes(laid)
         except Unknown:

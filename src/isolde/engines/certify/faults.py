@@ -97,7 +97,7 @@ class Faults:
             if row == done.before.get(number):
                 continue
             line = world.lines.get(number)
-            if line is not None and (not line.complete or any(t == place[0] and i >= place[1] for t, i in line.listed)):
+            if line is not None and (not line.complete or line.last.get(place[0], -1) >= place[1]):
                 continue
             what = row_name(world.objects.name[number])
             self._mismatch(place, f"it wrote {what}, and the database tells of no such version")

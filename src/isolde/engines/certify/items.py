@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from itertools import pairwise
 
+from isolde._core import Columns
 from isolde.engines.certify.answers import shown_row
 from isolde.engines.certify.evaluate import Evaluation, Unknown
 from isolde.engines.certify.fit import Place
 from isolde.engines.certify.order import FLOW, Edge, Graph
 from isolde.engines.certify.sentences import row_name, txn_name
 from isolde.engines.certify.world import INITIAL, World
-from isolde.history import History, Key, Operation, Read, Status, Transaction, Value, Write
+from isolde.history.json_text import json_text
 
 
 class Items:
@@ -20,21 +21,71 @@ class Items:
     def __init__(self, world: World, evaluation: Evaluation | None, barred: frozenset[tuple[Place, int]]) -> None:
         self.world, self.evaluation, self.barred = world, evaluation, barred
         self._keys: dict[int, str] = {}
-        self._taken: set[str] = set()
-        self._place = self._places()
+        self._values: dict[tuple[int, Place | None], str] = {}
         self._where: dict[tuple[int, int], int] = {}
         """The place among the item operations of a transaction's write of an object."""
-        transactions = tuple(map(self._transaction, range(len(world.history.transactions))))
-        initial: dict[Key, Value] = {
-            self._key(number): f"{shown_row(row)} at first"
-            for number, row in enumerate(world.objects.initial)
-            if row is not None
-        }
-        used = {op.key for t in transactions for op in t.ops if isinstance(op, Read | Write)}
-        self.history = History(transactions, {key: value for key, value in initial.items() if key in used})
+        self._reads: list[tuple[Place, int, Place | None]] = []
+        if evaluation is not None:
+            self._reads = [
+                (place, number, version)
+                for place, done in evaluation.done.items()
+                if place[0] in world.effective
+                for number, version in done.used
+                if (place, number) not in barred
+            ]
 
-    def _places(self) -> dict[int, int]:
-        """The transactions in an order of what they overwrote and read, if there is one."""
+    # Edges
+
+    def edges(self) -> Iterator[Edge]:
+        """Overwrites, reads and anti-dependencies."""
+        lines = self.world.lines
+        for line in lines.values():
+            for (before, _), (after, _) in pairwise(line.versions):
+                yield before, after, "ww"
+            for first, second in line.again:
+                yield first, second, "ww"
+        for (txn, _), number, version in self._reads:
+            line_read = lines.get(number)
+            if line_read is None:
+                continue
+            at = INITIAL if version is None else line_read.at[version[0]]
+            if version is not None:
+                yield version[0], txn, "wr"
+            if at + 1 < len(line_read.versions) and line_read.versions[at + 1][0] != txn:
+                yield txn, line_read.versions[at + 1][0], "rw"
+
+    # The history
+
+    def columns(self) -> Columns:
+        """The transactions, at the places that they have in the history."""
+        by_place: dict[Place, list[tuple[int, Place | None]]] = {}
+        for place, number, version in self._reads:
+            by_place.setdefault(place, []).append((number, version))
+        age = self._ages() if any(len(reads) > 1 for reads in by_place.values()) else {}
+        for reads in by_place.values():
+            if len(reads) > 1:
+                # The rows of one statement were read at once. As item operations they have an order, and read committed lets
+                # nothing older come later: so the oldest come first.
+                reads.sort(key=lambda read: -1 if read[1] is None else age.get(read[1][0], 0))
+        lines = [self._line(txn, by_place) for txn in range(len(self.world.history.transactions))]
+        first = [
+            f"[{self._key(number)},{self._value(number, None)}]"
+            for number in list(self._keys)
+            if self.world.objects.initial[number] is not None
+        ]
+        header = '{"isolde":"history","version":1,"initial":[' + ",".join(first) + "]}"
+        return Columns.from_jsonl(("\n".join([header, *lines]) + "\n").encode())
+
+    def versions(self) -> Sequence[Sequence[Place | None]]:
+        """The order of the versions of each object, by the item operations that wrote them; asked after the columns."""
+        return [
+            [None, *((txn, self._where[txn, number]) for txn, _ in line.versions if (txn, number) in self._where)]
+            for number, line in self.world.lines.items()
+            if line.versions
+        ]
+
+    def _ages(self) -> dict[int, int]:
+        """The places of the transactions in an order of what they overwrote and read, if there is one."""
         world = self.world
         graph = Graph(
             FLOW, sorted(world.effective), [0.0] * len(world.history.transactions), world.history.transactions
@@ -43,96 +94,62 @@ class Items:
         order = graph.order()
         return {} if order is None else order[1]
 
-    def versions(self) -> Sequence[Sequence[Place | None]]:
-        """The order of the versions of each object, by the item operations that wrote them."""
-        return [
-            [None, *((txn, self._where[txn, number]) for txn, _ in line.versions if (txn, number) in self._where)]
-            for number, line in self.world.lines.items()
-            if line.versions
-        ]
-
-    def edges(self) -> Iterator[Edge]:
-        """Overwrites, reads and anti-dependencies."""
+    def _line(self, txn: int, reads: dict[Place, list[tuple[int, Place | None]]]) -> str:
         world = self.world
-        for line in world.lines.values():
-            for (before, _), (after, _) in zip(line.versions, line.versions[1:], strict=False):
-                yield before, after, "ww"
-            for first, second in line.again:
-                yield first, second, "ww"
-        for place, number, at in self.reads():
-            line_read = world.lines.get(number)
-            if line_read is None:
-                continue
-            if at != INITIAL:
-                yield line_read.versions[at][0], place[0], "wr"
-            if at + 1 < len(line_read.versions) and line_read.versions[at + 1][0] != place[0]:
-                yield place[0], line_read.versions[at + 1][0], "rw"
-
-    def reads(self) -> Iterator[tuple[Place, int, int]]:
-        """What was read: the statement, the object, the place of the version in its line."""
-        if self.evaluation is None:
-            return
-        for place, done in self.evaluation.done.items():
-            if place[0] in self.world.effective:
-                for number, version in self._read(place, done.used):
-                    line = self.world.lines.get(number)
-                    at = INITIAL if version is None or line is None else line.at[version[0]]
-                    yield place, number, at
-
-    def _read(self, place: Place, used: Sequence[tuple[int, Place | None]]) -> Iterator[tuple[int, Place | None]]:
-        for number, version in used:
-            if (place, number) not in self.barred:
-                yield number, version
-
-    def _age(self, read: tuple[int, Place | None]) -> int:
-        return -1 if read[1] is None else self._place.get(read[1][0], 0)
-
-    def _transaction(self, txn: int) -> Transaction:
-        transaction = self.world.history.transactions[txn]
-        if txn not in self.world.effective:
-            return replace(transaction, ops=(), status=Status.ABORTED)
-        ops: list[Operation] = []
+        transaction = world.history.transactions[txn]
+        parts = [f'{{"id":{json_text(transaction.id)},"session":{json_text(transaction.session)}']
+        if transaction.start is not None:
+            parts.append(f'"start":{transaction.start}')
+        if transaction.end is not None:
+            parts.append(f'"end":{transaction.end}')
+        if txn not in world.effective:
+            return ",".join([*parts, '"status":"aborted"', '"ops":[]}'])
         installed: dict[int, list[int]] = {}
-        for number in self.world.installed_by.get(txn, ()):
-            line = self.world.lines[number]
+        for number in world.installed_by.get(txn, ()):
+            line = world.lines[number]
             installed.setdefault(line.versions[line.at[txn]][1], []).append(number)
+        ops: list[str] = []
         for index in range(len(transaction.ops)):
-            done = self.evaluation.done.get((txn, index)) if self.evaluation is not None else None
-            # The rows of one statement were read at once. As item operations they have an order, and read committed lets nothing
-            # older come later: so the oldest come first.
-            seen = [] if done is None else sorted(self._read((txn, index), done.used), key=self._age)
-            for number, version in seen:
-                ops.append(Read(self._key(number), self._value(number, version)))
+            for number, version in reads.get((txn, index), ()):
+                ops.append(f'["r",{self._key(number)},{self._value(number, version)}]')
             for number in installed.get(index, ()):
                 self._where[txn, number] = len(ops)
-                version = self.world.lines[number].versions[self.world.lines[number].at[txn]]
-                value = self._value(number, version)
-                assert not isinstance(value, tuple)
-                ops.append(Write(self._key(number), value))
-        return replace(transaction, ops=tuple(ops), status=Status.COMMITTED)
+                ops.append(f'["w",{self._key(number)},{self._value(number, (txn, index))}]')
+        return ",".join(parts) + ',"ops":[' + ",".join(ops) + "]}"
 
     def _key(self, number: int) -> str:
+        """The object's name as JSON text."""
         key = self._keys.get(number)
         if key is None:
-            key = row_name(self.world.objects.name[number])
-            while key in self._taken:
-                # Two keys may be spelled alike: 1 and "1".
-                key += "'"
-            self._taken.add(key)
-            self._keys[number] = key
+            name = row_name(self.world.objects.name[number])
+            # Two keys may be spelled alike: 1 and "1".
+            taken = (
+                set(self._keys.values())
+                if any(isinstance(part, str) for part in self.world.objects.name[number].key)
+                else ()
+            )
+            while json_text(name) in taken:
+                name += "'"
+            key = self._keys[number] = json_text(name)
         return key
 
-    def _value(self, number: int, version: Place | None) -> Value:
-        """Unlike that of every other version of the object: it says who wrote it."""
+    def _value(self, number: int, version: Place | None) -> str:
+        """JSON text of a value unlike that of every other version of the object: it says who wrote it."""
+        value = self._values.get((number, version))
+        if value is None:
+            value = self._values[number, version] = self._shown(number, version)
+        return value
+
+    def _shown(self, number: int, version: Place | None) -> str:
         if version is None:
             row = self.world.objects.initial[number]
-            return None if row is None else f"{shown_row(row)} at first"
+            return "null" if row is None else json_text(f"{shown_row(row)} at first")
         name = txn_name(self.world.history.transactions[version[0]].id)
         by = f"by operation {version[1]} of {name}"
         if self.evaluation is None:
-            return by
+            return json_text(by)
         try:
             row = self.evaluation.content(number, version)
         except Unknown:
-            return by
-        return f"deleted {by}" if row is None else f"{shown_row(row)} {by}"
+            return json_text(by)
+        return json_text(f"deleted {by}" if row is None else f"{shown_row(row)} {by}")

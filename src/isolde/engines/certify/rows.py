@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from isolde.engines.certify.evaluate import Circular, Evaluation, Unknown
 from isolde.engines.certify.fit import Place
+from isolde.engines.certify.statements import Asked
 from isolde.engines.certify.world import World
 from isolde.semantics.tables.view import Row
 
@@ -49,6 +50,9 @@ class _ByRow:
             on_the_way[top] = None
             try:
                 self.known[top] = self._computed(*top)
+            except Unknown:
+                # What it was made from nobody knows; whoever needs it will say so.
+                return
             except _Missing as missing:
                 if missing.version in on_the_way:
                     path = list(on_the_way)
@@ -57,19 +61,46 @@ class _ByRow:
 
     def _computed(self, number: int, version: Place) -> Row | None:
         """The row after all that its transaction did to it up to this operation."""
-        world, (txn, last) = self.world, version
+        txn, last = version
+        _, row = self._own(txn, last + 1, number)
+        return row
+
+    def _own(self, txn: int, end: int, number: int) -> tuple[bool, Row | None]:
+        """Whether a transaction wrote an object before its operation ``end``, and the row that it then was."""
+        world = self.world
         position = world.objects.table[number]
         own, row = False, None
-        for place, asked in world.asked.items():
-            if place[0] != txn or place[1] > last or asked.form.what == "query" or asked.form.target != position:
+        for index in range(end):
+            place = (txn, index)
+            asked = world.asked.get(place)
+            if asked is None or asked.form.what == "query" or asked.form.target != position:
                 continue
-            before = row if own else self._seen(place, number)
-            if not asked.form.simple:
-                raise Circular((place,))
-            after = self.evaluation.one_row(asked, number, before)
-            if after != before or place in world.lines[number].listed:
+            before = row if own and not self._told(place, number) else self._seen(place, number)
+            if asked.form.simple:
+                after = self.evaluation.one_row(asked, number, before)
+            else:
+                after = self._among_all(place, asked, number, before)
+            line = world.lines.get(number)
+            if after != before or (line is not None and place in line.listed):
                 own, row = True, after
-        return row
+        return own, row
+
+    def _told(self, place: Place, number: int) -> bool:
+        """Whether a version is told in the place of what the transaction itself wrote."""
+        seen = self.world.reads.get(place)
+        return seen is not None and (seen.first is None or number in self.world.told.get(place, {}))
+
+    def _among_all(self, place: Place, asked: Asked, number: int, before: Row | None) -> Row | None:
+        """What a statement that asks other rows, too, makes of one: it is run on its whole version set."""
+        objects = self.world.objects
+        changes: list[dict[int, Row | None]] = [{} for _ in self.world.catalog.tables]
+        for other in range(len(objects.table)):
+            if objects.table[other] in asked.form.tables:
+                own, row = self._own(*place, other)
+                seen = row if own and not self._told(place, other) else self._seen(place, other)
+                changes[objects.table[other]][other] = seen
+        running = self.evaluation.running(asked, self.evaluation.no_rows, changes)
+        return running.evaluated().written.get(number, before)
 
     def _seen(self, place: Place, number: int) -> Row | None:
         world = self.world

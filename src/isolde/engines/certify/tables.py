@@ -25,7 +25,6 @@ from isolde.engines.certify.told import Fault, Told
 from isolde.engines.certify.values import read_by_value
 from isolde.engines.certify.world import Undecidable, World
 from isolde.findings.model import Kind
-from isolde.formats import encode
 from isolde.history import Key
 from isolde.levels import Level
 
@@ -60,11 +59,11 @@ def told_by_tables(world: World, levels: Iterable[Level], *, session_order: bool
         names = ", ".join(dict.fromkeys(_name(world, txn) for txn, _ in circle.places))
         text = f"The rows that {names} wrote were computed from each other: none of them can have come first."
         fault = Fault("g1c", tuple(dict.fromkeys(txn for txn, _ in circle.places)), text)
-        return Told(encode(items.history), edges, items.versions(), (fault,))
+        return Told(items.columns(), edges, items.versions(), (fault,))
     except Undecidable as reason:
         undecided = str(reason)
         items = Items(world, None, frozenset())
-        return Told(encode(items.history), edges, items.versions(), (), undecided)
+        return Told(items.columns(), edges, items.versions(), (), undecided)
     faults = Faults(evaluation)
     barred = frozenset(faults.barred)
     items = Items(world, evaluation, barred)
@@ -76,7 +75,7 @@ def told_by_tables(world: World, levels: Iterable[Level], *, session_order: bool
     kinds: dict[str, Kind] = {"predicate-wr": "predicate-wr", "predicate-rw": "predicate-rw"}
     for found in predicates.found.values():
         edges.append((found.source, found.target, kinds[found.kind], predicates.sentence(found)))
-    return Told(encode(items.history), edges, items.versions(), (*thin_air, *faults.all), undecided)
+    return Told(items.columns(), edges, items.versions(), (*thin_air, *faults.all), undecided)
 
 
 def evaluated(world: World) -> Evaluation:

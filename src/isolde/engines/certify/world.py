@@ -75,6 +75,7 @@ class Line:
 
     ``at`` is the place of a transaction's version among them, ``listed`` all places that the certificate names. ``ranks`` are
     the writers' places in ``commits`` where these only rise, so that they can be searched; else ``None``.
+    ``last`` is, by transaction, the last of its operations that the certificate names.
     ``again`` are pairs of transactions of which the first wrote before and after the second.
     """
 
@@ -84,6 +85,7 @@ class Line:
     complete: bool
     ranks: list[int] | None
     again: list[tuple[int, int]]
+    last: dict[int, int]
 
 
 class World:
@@ -134,7 +136,11 @@ class World:
         ranks = [self.rank.get(txn, len(self.commits)) for txn, _ in kept]
         rising = all(a < b for a, b in pairwise(ranks))
         places = {txn: at for at, (txn, _) in enumerate(kept)}
-        self.lines[number] = Line(kept, places, frozenset(versions), not partial, ranks if rising else None, again)
+        latest: dict[int, int] = {}
+        for txn, index in versions:
+            latest[txn] = max(index, latest.get(txn, index))
+        searched = ranks if rising else None
+        self.lines[number] = Line(kept, places, frozenset(versions), not partial, searched, again, latest)
         for txn in places:
             self.installed_by.setdefault(txn, []).append(number)
 
