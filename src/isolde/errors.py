@@ -38,6 +38,20 @@ class MalformedHistory(InputError):
         return f"{place}: {self.found}; expected {self.expected}"
 
 
+@dataclass(eq=False)
+class MalformedCertificate(InputError):
+    """A file is readable but is not a certificate, or does not fit the history that it stands beside."""
+
+    file: str
+    line: int
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: {self.found}; expected {self.expected}"
+
+
 _UNUSABLE = {
     "columns": "the columns of the edges have different lengths",
     "edge": "edge {place} leads to or from a transaction that the history does not have, or to itself",

@@ -9,6 +9,7 @@ mod json;
 mod jsonl_read;
 mod jsonl_write;
 mod line;
+mod lines;
 mod names;
 mod parquet;
 mod parquet_columns;
@@ -26,6 +27,7 @@ pub use foreign::{
 pub use history::{Cas, Extra, Header, History, Lists, NO_KEY, NO_TIME, Op, OpKind, Ops, Space, Status, Txns};
 pub use jsonl_read::{read_jsonl, read_jsonl_bytes};
 pub use jsonl_write::{write_jsonl, write_jsonl_rows};
+pub use lines::{read_lines_of_parquet, write_lines_as_parquet};
 pub use names::Names;
 pub use parquet::write_parquet;
 pub use parquet_read::read_parquet;

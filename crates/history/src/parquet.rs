@@ -73,7 +73,7 @@ pub fn write_parquet(history: &History, output: impl Write + Send) -> Result<()>
     Ok(())
 }
 
-fn io_error(error: parquet::errors::ParquetError) -> Error {
+pub(crate) fn io_error(error: parquet::errors::ParquetError) -> Error {
     match error {
         parquet::errors::ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(inner) => Error::Io(*inner),

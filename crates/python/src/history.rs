@@ -122,7 +122,8 @@ pub(crate) fn format_named(name: &str) -> PyResult<Format> {
     Format::named(name).ok_or_else(|| PyValueError::new_err(format!("no format is called {name:?}")))
 }
 
-fn compression_named(name: &str) -> Compression {
+/// How an output is packed.
+pub(crate) fn compression_named(name: &str) -> Compression {
     match name {
         "gzip" => Compression::Gzip,
         "zstd" => Compression::Zstd,
@@ -161,7 +162,8 @@ impl Write for Late {
     }
 }
 
-fn create(path: Option<PathBuf>) -> io::Result<Box<dyn Write>> {
+/// A file, or standard output.
+pub(crate) fn create(path: Option<PathBuf>) -> io::Result<Box<dyn Write>> {
     Ok(match path {
         Some(path) => Box::new(File::create(path)?),
         None => Box::new(io::stdout().lock()),

@@ -1,17 +1,18 @@
 //! Inputs that are looked into before they are read.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use isolde_history as core;
-use isolde_history::{FORMATS, FailedCas, Reading, Source};
+use isolde_history::{Error, FORMATS, FailedCas, Output, Reading, Source};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::enter;
-use crate::history::{History, format_named};
+use crate::history::{History, compression_named, create, format_named};
 use crate::pipe;
 
 /// A file or standard input, unpacked if need be. It can be read once.
@@ -61,6 +62,14 @@ impl Input {
         Ok(PyBytes::new(py, &content))
     }
 
+    /// The lines of a Parquet file that has nothing else.
+    fn lines<'py>(&self, py: Python<'py>, reading: ReadingTuple) -> PyResult<Bound<'py, PyBytes>> {
+        let (source, reading) = (self.take()?, reading_of(reading));
+        let text =
+            enter(py, move |mut keep_on| core::read_lines_of_parquet(source.into_read(), &reading, &mut keep_on))?;
+        Ok(PyBytes::new(py, &text))
+    }
+
     /// The history in this format.
     fn read(&self, py: Python<'_>, format: &str, threads: usize, reading: ReadingTuple) -> PyResult<History> {
         let (source, reading) = (self.take()?, reading_of(reading));
@@ -74,6 +83,23 @@ impl Input {
         };
         Ok(history?.into())
     }
+}
+
+/// Writes a text as it is, packed if asked for; without a path, to standard output.
+#[pyfunction]
+pub fn write_lines(py: Python<'_>, text: Vec<u8>, path: Option<PathBuf>, compression: &str) -> PyResult<()> {
+    let compression = compression_named(compression);
+    enter(py, move |_| {
+        let mut output = Output::new(create(path)?, compression)?;
+        output.write_all(&text)?;
+        Ok(output.finish()?)
+    })
+}
+
+/// Writes the lines of a text to Parquet, a row each.
+#[pyfunction]
+pub fn write_lines_as_parquet(py: Python<'_>, text: String, path: PathBuf) -> PyResult<()> {
+    enter(py, move |_| core::write_lines_as_parquet(&text, File::create(path).map_err(Error::Io)?))
 }
 
 /// Reads a history that is a directory.

@@ -99,6 +99,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(analysis::relation_names, module)?)?;
     module.add_function(wrap_pyfunction!(input::read_directory, module)?)?;
     module.add_function(wrap_pyfunction!(input::foreign_formats, module)?)?;
+    module.add_function(wrap_pyfunction!(input::write_lines, module)?)?;
+    module.add_function(wrap_pyfunction!(input::write_lines_as_parquet, module)?)?;
     module.add_class::<explore::Exploration>()?;
     module.add_function(wrap_pyfunction!(explore::exploration_levels, module)?)?;
     module.add_class::<generate::Plans>()?;

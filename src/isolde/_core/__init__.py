@@ -27,7 +27,19 @@ from isolde._core.answers import (
     Violation,
     WrongAnswer,
 )
-from isolde._core.columns import AS_USUAL, Columns, Compression, Counts, FailedCas, Input, Reading, foreign_formats
+from isolde._core.columns import (
+    AS_USUAL,
+    Columns,
+    Compression,
+    Counts,
+    FailedCas,
+    Input,
+    Reading,
+    foreign_formats,
+    lines_of_parquet,
+    write_lines,
+    write_lines_as_parquet,
+)
 from isolde._core.synthetic import generate, generator_names
 
 __all__ = [
@@ -69,6 +81,9 @@ __all__ = [
     "foreign_formats",
     "generate",
     "generator_names",
+    "lines_of_parquet",
     "question_names",
     "relation_names",
+    "write_lines",
+    "write_lines_as_parquet",
 ]

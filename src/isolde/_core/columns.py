@@ -151,3 +151,18 @@ class Input:
 def foreign_formats() -> list[str]:
     """The formats of other tools that the core knows."""
     return _native.foreign_formats()
+
+
+def write_lines(text: bytes, path: str | None, compression: Compression = "plain") -> None:
+    """Writes a text as it is, packed if asked for; ``None`` is standard output."""
+    enter(lambda: _native.write_lines(text, path, compression), path or "standard output")
+
+
+def write_lines_as_parquet(text: bytes, path: str) -> None:
+    """Writes the lines of a text to Parquet, a row each, in the one column ``line``."""
+    enter(lambda: _native.write_lines_as_parquet(text.decode(), path), path)
+
+
+def lines_of_parquet(source: Input) -> bytes:
+    """The text whose lines :func:`write_lines_as_parquet` wrote."""
+    return enter(lambda: source._native.lines(AS_USUAL.core), source.name)

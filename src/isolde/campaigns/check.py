@@ -6,10 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from isolde._core import AS_USUAL, BUDGET, Columns, Reading
+from isolde.campaigns.certificate import check_certified
+from isolde.engines.certify import is_sql
 from isolde.engines.check import check, cut_out, exhibited, frontier
 from isolde.findings import HistorySubject, Report, Verdict
-from isolde.formats import read
+from isolde.formats import decode, read
+from isolde.formats.certificates import PlacedCertificate, read_certificate
 from isolde.history import History
+from isolde.history.certificate import Certificate
 from isolde.levels import LEVELS, Level, level_named
 
 ALL = "all"
@@ -22,7 +26,7 @@ class CheckOptions:
     ``names`` are levels by long or short name; ``all`` asks for every one that the history can decide. ``every`` asks for an
     anomaly of each strongly connected component, ``order`` for the order that explains a satisfied level; ``budget`` is the
     number of steps that a search may take for one level. ``serialization_order`` takes the order that the database itself gave as
-    a claim, which is replayed.
+    a claim, which is replayed. ``both`` asks the search by values beside a certificate, whatever that says.
     """
 
     names: tuple[str, ...] = (Level.SERIALIZABLE.value,)
@@ -32,6 +36,7 @@ class CheckOptions:
     order: bool = False
     budget: int = BUDGET
     serialization_order: bool = False
+    both: bool = False
 
     def __post_init__(self) -> None:
         """Unknown names are refused before a file is read."""
@@ -54,10 +59,15 @@ class Checked:
     report: Report
     columns: Columns
     options: CheckOptions
+    certified: bool = False
 
     def witness(self) -> History | None:
         """The transactions of the first anomaly as a history of their own; ``None`` if there is none."""
         for finding in self.report.findings:
+            if finding.anomalies and self.certified:
+                # What shows the anomaly is in the certificate: these are the transactions that it is about.
+                anomaly = finding.anomalies[0]
+                return decode(self.columns, sorted({*anomaly.positions, *anomaly.also_needed}))
             if finding.anomalies:
                 return cut_out(
                     self.columns,
@@ -69,32 +79,62 @@ class Checked:
         return None
 
 
-def check_file(path: str, options: CheckOptions, *, format: str | None = None, reading: Reading = AS_USUAL) -> Checked:
-    """Reads the history at ``path`` (``-`` is standard input) and decides its levels."""
-    return check_columns(read(path, format, reading), options, path)
+def check_file(
+    path: str,
+    options: CheckOptions,
+    *,
+    format: str | None = None,
+    reading: Reading = AS_USUAL,
+    certificate: str | None = None,
+) -> Checked:
+    """Reads the history at ``path`` (``-`` is standard input) and decides its levels, by the certificate if one is named."""
+    columns = read(path, format, reading)
+    placed = None if certificate is None else read_certificate(certificate)
+    return check_columns(columns, options, path, placed)
 
 
-def check_columns(columns: Columns, options: CheckOptions, name: str = "history") -> Checked:
+def check_columns(
+    columns: Columns, options: CheckOptions, name: str = "history", certificate: PlacedCertificate | None = None
+) -> Checked:
     """Decides the levels of a history that is in memory; ``name`` is what the report calls it."""
-    report = check(
-        columns,
-        levels_named(options.names),
-        session_order=options.session_order,
-        judge_aborted=options.judge_aborted,
-        every=options.every,
-        order=options.order,
-        budget=options.budget,
-        serialization_order=options.serialization_order,
-    )
+    levels = levels_named(options.names)
+    if certificate is None and options.serialization_order and is_sql(columns):
+        # Statements are replayed by what they mean: the history's own serial order is all that is told.
+        certificate = PlacedCertificate(Certificate(), name)
+    if certificate is not None:
+        report = check_certified(
+            columns,
+            certificate,
+            levels,
+            session_order=options.session_order,
+            judge_aborted=options.judge_aborted,
+            every=options.every,
+            order=options.order,
+            budget=options.budget,
+            both=options.both,
+        )
+    else:
+        report = check(
+            columns,
+            levels,
+            session_order=options.session_order,
+            judge_aborted=options.judge_aborted,
+            every=options.every,
+            order=options.order,
+            budget=options.budget,
+            serialization_order=options.serialization_order,
+        )
     if ALL in options.names:
         line = frontier(report.findings)
         report = _decided(report, {level_named(name) for name in options.names if name != ALL})
         report = replace(report, facts=(*report.facts, line))
+    by = "" if certificate is None or certificate.file == name else f"--certificate {certificate.file} "
     findings = [
-        replace(finding, reproduce=f"isolde check --level {finding.level.value} {name}") for finding in report.findings
+        replace(finding, reproduce=f"isolde check --level {finding.level.value} {by}{name}")
+        for finding in report.findings
     ]
     report = replace(report, subject=HistorySubject(name, report.size), findings=tuple(findings))
-    return Checked(exhibited(report, columns), columns, options)
+    return Checked(exhibited(report, columns), columns, options, certificate is not None)
 
 
 def _decided(report: Report, by_name: set[Level]) -> Report:

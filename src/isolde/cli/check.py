@@ -11,6 +11,7 @@ from isolde.cli.main import Exit, paint, say, status_of, tell
 from isolde.cli.reading import reading_of, reading_options
 from isolde.errors import IsoldeError, MistakeError, UsageError
 from isolde.formats import NAMES, encode, write
+from isolde.formats.certificates import sidecar
 from isolde.report import document, render_report
 from isolde.visible import dumped
 
@@ -60,6 +61,16 @@ _DEFAULT = "serializable"
     "--witness", metavar="FILE", help="Write the transactions of the first anomaly as a history of their own."
 )
 @click.option("--witness-order", is_flag=True, help="Print the order of commits that explains a satisfied level.")
+@click.option(
+    "--certificate",
+    "certificates",
+    multiple=True,
+    metavar="FILE",
+    help="Judge by what the database says of its own order; may repeat, one a history. [default: NAME.certificate.jsonl (.zst) or"
+    " .parquet beside the history, if it is there]",
+)
+@click.option("--no-certificate", is_flag=True, help="Leave a certificate that stands beside the history.")
+@click.option("--both", is_flag=True, help="Beside a certificate, always ask the search by values, too.")
 @report_option
 def check(
     histories: tuple[str, ...],
@@ -78,6 +89,9 @@ def check(
     budget: int,
     witness: str | None,
     witness_order: bool,
+    certificates: tuple[str, ...],
+    no_certificate: bool,
+    both: bool,
     report: str | None,
 ) -> int:
     """Decide whether HISTORY satisfies isolation levels, and explain why not.
@@ -87,8 +101,16 @@ def check(
     plume, awdit, porcupine, timekiller, and cobra, a directory of logs.
     """
     options = CheckOptions(
-        names or (_DEFAULT,), session_order, judge_aborted, all_anomalies, witness_order, budget, serialization_order
+        names or (_DEFAULT,),
+        session_order,
+        judge_aborted,
+        all_anomalies,
+        witness_order,
+        budget,
+        serialization_order,
+        both,
     )
+    beside = _certificates(histories, certificates, no_certificate=no_certificate)
     for option, value in (("--witness", witness), ("--report", report)):
         if value is not None and len(histories) > 1:
             raise UsageError(f"{option} takes one history at a time")
@@ -96,7 +118,7 @@ def check(
     statuses = []
     for number, path in enumerate(histories):
         try:
-            checked = check_file(path, options, format=format, reading=reading)
+            checked = check_file(path, options, format=format, reading=reading, certificate=beside[number])
         except IsoldeError as error:
             if len(histories) == 1 or isinstance(error, MistakeError):
                 raise
@@ -116,6 +138,17 @@ def check(
             _write_witness(checked, witness)
         statuses.append(status_of(checked.report))
     return min(statuses, key=_SERIOUS.index)
+
+
+def _certificates(histories: tuple[str, ...], named: tuple[str, ...], *, no_certificate: bool) -> list[str | None]:
+    """The certificate of each history: the one named for it, or else the one that stands beside it."""
+    if named and no_certificate:
+        raise UsageError("--certificate and --no-certificate exclude each other")
+    if named and len(named) != len(histories):
+        raise UsageError(f"{len(named)} certificates are named for {len(histories)} histories; name one for each")
+    if no_certificate:
+        return [None] * len(histories)
+    return list(named) if named else [sidecar(path) for path in histories]
 
 
 def _complain(path: str, error: IsoldeError, *, as_json: bool) -> None:

@@ -7,19 +7,31 @@ import click
 from isolde.cli.main import tell
 from isolde.engines.generate import generate as make
 from isolde.engines.generate import generator_names
-from isolde.formats import write
+from isolde.errors import UsageError
+from isolde.formats import encode, write
+from isolde.formats.certificates import certificate_path, write_certificate
 
 _WORKLOADS, _DISTRIBUTIONS, _LEVELS, _ANOMALIES = generator_names()
+_PREDICATES = "predicates"
+_OF_PREDICATES = (
+    "phantom",
+    "g2",
+    "g-single",
+    "result-set-mismatch",
+    "aborted-read",
+    "intermediate-read",
+    "not-my-own-write",
+)
 
 
 @click.command()
 @click.option("--output", "-o", default="-", metavar="FILE", help="Where to; the suffix names the format. [default: -]")
-@click.option("--workload", type=click.Choice(_WORKLOADS), default="mini", show_default=True)
+@click.option("--workload", type=click.Choice([*_WORKLOADS, _PREDICATES]), default="mini", show_default=True)
 @click.option("--level", type=click.Choice(_LEVELS), default="serializable", show_default=True, metavar="LEVEL")
 @click.option("--sessions", type=click.IntRange(1), default=10, show_default=True)
 @click.option("--transactions", type=click.IntRange(0), default=1000, show_default=True)
-@click.option("--keys", type=click.IntRange(1), default=100, show_default=True)
-@click.option("--operations", type=click.IntRange(1), default=4, show_default=True, help="Operations a transaction.")
+@click.option("--keys", type=click.IntRange(1), help="[default: 100; of predicates: those of its mix]")
+@click.option("--operations", type=click.IntRange(1), help="Operations a transaction. [default: 4; of predicates: 5]")
 @click.option("--distribution", type=click.Choice(_DISTRIBUTIONS), default="uniform", show_default=True)
 @click.option("--abort-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
 @click.option("--unknown-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
@@ -36,7 +48,19 @@ _WORKLOADS, _DISTRIBUTIONS, _LEVELS, _ANOMALIES = generator_names()
     metavar="SHARE",
     help="Tell the order of this share of the versions. [default: 0]",
 )
-@click.option("--inject", type=click.Choice(_ANOMALIES), multiple=True, metavar="ANOMALY", help="May be given again.")
+@click.option(
+    "--mix",
+    multiple=True,
+    metavar="NAME|OPERATION=WEIGHT",
+    help="Of predicates: a mix of operations, as in 'isolde run'.",
+)
+@click.option(
+    "--inject",
+    type=click.Choice(list(dict.fromkeys([*_ANOMALIES, *_OF_PREDICATES]))),
+    multiple=True,
+    metavar="ANOMALY",
+    help="May be given again.",
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed, the same history.")
 def generate(
     output: str,
@@ -44,13 +68,14 @@ def generate(
     level: str,
     sessions: int,
     transactions: int,
-    keys: int,
-    operations: int,
+    keys: int | None,
+    operations: int | None,
     distribution: str,
     abort_rate: float,
     unknown_rate: float,
     blind_writes: float | None,
     versions: float,
+    mix: tuple[str, ...],
     inject: tuple[str, ...],
     seed: int,
 ) -> int:
@@ -65,14 +90,22 @@ def generate(
 
     With --versions the history tells the order of versions that the store knows, of which as many as asked for are left, chosen
     by chance; the keys of anomalies have none, and neither have lists and compare-and-sets, which tell it themselves.
+
+    The workload predicates (ranges, aggregates, changes by condition, upserts and increments of a table; --mix figure-9,
+    figure-10-10, figure-10-50, figure-10-90 are the papers') writes the store's certificate beside the history, at rc, si or ser.
+    Its anomalies: phantom, g2, g-single, result-set-mismatch, aborted-read, intermediate-read, not-my-own-write.
     """
+    if workload == _PREDICATES:
+        return _predicates(output, level, sessions, transactions, keys, operations, mix, inject, seed)
+    if mix:
+        raise UsageError("--mix is for the workload predicates")
     history = make(
         workload=workload,
         level=level,
         sessions=sessions,
         transactions=transactions,
-        keys=keys,
-        operations=operations,
+        keys=keys or 100,
+        operations=operations or 4,
         distribution=distribution,
         abort_rate=abort_rate,
         unknown_rate=unknown_rate,
@@ -82,4 +115,37 @@ def generate(
         seed=seed,
     )
     tell(output, write(history, output))
+    return 0
+
+
+def _predicates(
+    output: str,
+    level: str,
+    sessions: int,
+    transactions: int,
+    keys: int | None,
+    operations: int | None,
+    mix: tuple[str, ...],
+    inject: tuple[str, ...],
+    seed: int,
+) -> int:
+    """Writes a history with predicates, and its certificate beside it."""
+    from isolde.engines.generate.predicates import generate_predicates
+
+    if output == "-":
+        raise UsageError(
+            "the workload predicates writes two files, the history and its certificate; name the first with -o"
+        )
+    history, certificate = generate_predicates(
+        mix=mix,
+        level=level,
+        sessions=sessions,
+        transactions=transactions,
+        keys=keys,
+        operations=operations or 5,
+        inject=inject,
+        seed=seed,
+    )
+    tell(output, write(encode(history), output))
+    write_certificate(certificate, certificate_path(output))
     return 0

@@ -3,6 +3,7 @@
 from isolde.findings.cases import Ending, circles_of, endings, how_the_others_end, leading
 from isolde.findings.evidence import (
     BrokenInvariant,
+    ByOracle,
     Datum,
     Evidence,
     FailingPrefix,
@@ -74,6 +75,7 @@ __all__ = [
     "ApplicationSubject",
     "AtLevel",
     "BrokenInvariant",
+    "ByOracle",
     "Case",
     "Circle",
     "ClaimKept",

@@ -133,6 +133,19 @@ class NotProved:
     level: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ByOracle:
+    """By what a history was judged: the database's own order of versions, its serial order, or a search by values.
+
+    ``explainable`` is what the search by values alone says of the same history: whether some order explains it; ``None``: it was
+    not asked, or could not tell. ``remark`` says where the two differ, or what a second opinion is.
+    """
+
+    oracle: Literal["certificate", "serialization-order", "search"]
+    explainable: bool | None = None
+    remark: str = ""
+
+
 Evidence = (
     Anomaly
     | CommitOrder
@@ -144,5 +157,6 @@ Evidence = (
     | SafeAt
     | Refused
     | NotProved
+    | ByOracle
 )
 """An anomaly is shown by its cycle, by cases, or by the reads that nothing explains."""

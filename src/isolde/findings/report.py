@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
-from isolde.findings.evidence import Evidence, NotProved
+from isolde.findings.evidence import ByOracle, Evidence, NotProved
 from isolde.findings.facts import Fact
 from isolde.findings.model import Anomaly, CommitOrder, EvidenceUsed, Frontier, HistorySize
 from isolde.findings.questions import HistoryLevel, Question
@@ -114,6 +114,14 @@ class Finding:
     def order(self) -> CommitOrder | None:
         """An order that explains the history, where it was asked for."""
         return next((shown for shown in self.evidence if isinstance(shown, CommitOrder)), None)
+
+    @property
+    def judged_by(self) -> ByOracle:
+        """By what a history was judged; a search by values, unless the database told something."""
+        told = next((shown for shown in self.evidence if isinstance(shown, ByOracle)), None)
+        if told is not None:
+            return told
+        return ByOracle("serialization-order" if self.method == "serialization-order" else "search")
 
     @property
     def reason(self) -> str:

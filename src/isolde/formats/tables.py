@@ -164,7 +164,7 @@ class _Header:
         cells = []
         for value, column in zip(row, table.columns, strict=True):
             try:
-                cells.append(_of_type(value, column.type.kind.value))
+                cells.append(value_of_kind(value, column.type.kind.value))
             except (ValueError, ArithmeticError):
                 shown = f"{str(value)[:60]!r} in the column {column.name}"
                 raise InputError(
@@ -173,7 +173,7 @@ class _Header:
         return tuple(cells)
 
 
-def _of_type(value: Any, kind: str) -> Cell:
+def value_of_kind(value: Any, kind: str) -> Cell:
     """The value that a column of this kind holds, from its JSON."""
     match kind, value:
         case _, None:

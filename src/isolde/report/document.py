@@ -7,6 +7,7 @@ from typing import Any
 
 from isolde.findings import (
     Anomaly,
+    ByOracle,
     Case,
     Circle,
     EvidenceUsed,
@@ -54,10 +55,14 @@ def _result(finding: Finding, known: EvidenceUsed | None) -> dict[str, Any]:
         "verdict": finding.verdict.value,
         "method": finding.method,
         "seconds": round(finding.seconds, 6),
+        "oracle": finding.judged_by.oracle,
         "anomalies": [anomaly_document(anomaly) for anomaly in finding.anomalies],
     }
     if finding.verdict is Verdict.UNDECIDED:
         result["reason"] = finding.reason
+    if any(isinstance(shown, ByOracle) for shown in finding.evidence):
+        result["explainable"] = finding.judged_by.explainable
+        result |= {"remark": finding.judged_by.remark} if finding.judged_by.remark else {}
     if known is not None:
         result["evidence"] = {
             "so": known.so,

@@ -14,6 +14,7 @@ from isolde.findings import (
     ApplicationSubject,
     AtLevel,
     BrokenInvariant,
+    ByOracle,
     ClaimKept,
     CommitOrder,
     DatabaseSubject,
@@ -158,6 +159,8 @@ def _evidence(shown: Evidence) -> dict[str, Any]:
             return {"anomaly": anomaly_document(shown)}
         case LostWrite():
             return {"lost": shown.sentence}
+        case ByOracle(oracle, explainable):
+            return {"oracle": oracle, "explainable": explainable}
         case BrokenInvariant() | Refused() | NotProved():
             return {}
         case _:
@@ -279,6 +282,8 @@ def _drawn(shown: Evidence) -> list[str]:
             return _wrapped(f"{shown.name}: {shown.explanation}")
         case LostWrite():
             return _wrapped(shown.sentence)
+        case ByOracle():
+            return _wrapped(shown.remark) if shown.remark else []
         case _:
             assert_never(shown)
 

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from isolde.findings import (
     Anomaly,
+    ByOracle,
     Case,
     Circle,
     CommitOrder,
@@ -78,8 +79,11 @@ def _finding(
     if finding.anomalies:
         names = list(dict.fromkeys(anomaly.name for anomaly in finding.anomalies))
         line += f" by {', '.join(names)}"
-    line += f"  ({finding.seconds:.2f} s)"
+    line += f"{_oracle(finding)}  ({finding.seconds:.2f} s)"
     lines = [line]
+    remark = finding.judged_by.remark
+    if remark:
+        lines += textwrap.wrap(visible(remark), WIDTH, initial_indent="    ", subsequent_indent="    ")
     if finding.verdict is Verdict.UNDECIDED:
         lines += textwrap.wrap(visible(finding.reason), WIDTH, initial_indent="    ", subsequent_indent="    ")
     if finding.order is not None:
@@ -98,6 +102,23 @@ def _finding(
         rows = pictures(anomaly, transactions, all_cases=all_cases)
         lines += [f"    {row}".rstrip() for row in rows] + [""]
     return lines
+
+
+def _oracle(finding: Finding) -> str:
+    """Whether a history is right by design, or only some order explains it; nothing where the database told nothing."""
+    told = next((shown for shown in finding.evidence if isinstance(shown, ByOracle)), None)
+    if told is None or told.oracle == "search":
+        return ""
+    whose = "certificate" if told.oracle == "certificate" else "serialization order"
+    match finding.verdict, told.explainable:
+        case Verdict.SATISFIED, _:
+            return f", valid by design (by the database's {whose})"
+        case Verdict.VIOLATED, True:
+            return f" by the database's {whose}: merely explainable"
+        case Verdict.VIOLATED, False:
+            return f" by the database's {whose}, and no other order explains it"
+        case _:
+            return f" by the database's {whose}"
 
 
 def _frontier(frontier: Frontier) -> list[str]:

@@ -30,7 +30,7 @@ from isolde.findings import (
     Verdict,
 )
 from isolde.findings.model import Kind
-from isolde.levels import LEVELS, Level, implies
+from isolde.levels import LEVELS, Level, implies, rules_out
 
 # Which question of the core decides a level.
 QUESTIONS: dict[Level, str] = {
@@ -97,6 +97,9 @@ def check(
 
     def decided(level: Level) -> Finding:
         began = time.perf_counter()
+        told = asking.told(level)
+        if told is not None and (told.verdict is Verdict.UNDECIDED or not every):
+            return replace(told, spent=Spent(time.perf_counter() - began))
         answer = asking.claimed(level) if serialization_order else None
         answer = answer or asking.answer(level)
         decision = answer.decision
@@ -119,6 +122,8 @@ def check(
             finding = by_cases(columns, finding, ask, broken, budget=budget, judge_aborted=judge_aborted)
             shown = tuple(asking.verified(level, one) if isinstance(one, Anomaly) else one for one in finding.evidence)
             finding = replace(finding, evidence=shown)
+        if told is not None:
+            finding = replace(told, evidence=(*told.evidence, *finding.anomalies))
         return replace(finding, spent=Spent(time.perf_counter() - began))
 
     # Reading the evidence belongs to the first level.
@@ -201,6 +206,20 @@ class _Asking:
             raise InputError(
                 f'{place}: {txn_name(name)} has no "serial"; a serialization order has a place for every committed transaction'
             )
+
+    def told(self, level: Level) -> Finding | None:
+        """What was shown besides the history already, if that decides a level or leaves it open."""
+        shown = [one for one in self.evidence.shown if rules_out(level, one.name)]
+        if shown:
+            anomalies = tuple(
+                Anomaly(one.name, tuple(self.columns.ids(one.positions)), (), one.sentence, one.positions)
+                for one in (shown if self.every else shown[:1])
+            )
+            return Finding(HistoryLevel(level), Verdict.VIOLATED, "told", evidence=anomalies)
+        if self.evidence.undecided and level is not Level.READ_UNCOMMITTED:
+            reason = NotProved(self.evidence.undecided)
+            return Finding(HistoryLevel(level), Verdict.UNDECIDED, "told", evidence=(reason,))
+        return None
 
     def claimed(self, level: Level) -> _Answer | None:
         """What the replay of the serial order that was told says about a level, if it says something."""

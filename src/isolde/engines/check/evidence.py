@@ -23,6 +23,15 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """An anomaly without a cycle that somebody else found: its name, the transactions that it is about, the sentence."""
+
+    name: str
+    positions: tuple[int, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What is known besides the history. Transactions are named by their positions in the history.
 
@@ -30,6 +39,8 @@ class Evidence:
     ``kinds[i]``, and ``reasons[i]`` is the sentence that a person is shown. ``versions`` are orders of the versions of a key,
     oldest first, each version by the operation that wrote it and ``None``, only first, for the initial one; they may be
     partial, and nothing is concluded from what is absent. A transaction of unknown outcome that is named there took effect.
+    ``shown`` are anomalies without a cycle: every level that rules one out is violated by it. ``undecided`` says why levels that
+    judge what was read are left open; empty if they are not.
     ``serial`` are the transactions in the order in which the database says that they took effect; ``None``: as the history
     itself tells. ``complete`` says that the edges hold all that operations without a key (scans, SQL) have to say.
     """
@@ -41,6 +52,8 @@ class Evidence:
     versions: Sequence[Sequence[Place | None]] = ()
     serial: Sequence[int] | None = None
     complete: bool = False
+    shown: Sequence[Shown] = ()
+    undecided: str = ""
 
     @classmethod
     def of_edges(cls, edges: Iterable[tuple[int, int, Kind, str]]) -> Evidence:

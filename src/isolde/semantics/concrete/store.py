@@ -211,7 +211,7 @@ class Store:
 
     def called(self, program: Program, name: str, arguments: Sequence[Any]) -> tuple[Constant, ...]:
         """The body of a procedure in the transaction that is running; for ``CALL``."""
-        key = (id(program), name, tuple(map(_shape, arguments)))
+        key = (id(program), name, tuple(map(value_shape, arguments)))
         found = self.compiled.procedures.get(key)
         if found is None:
             found = self.compiled.procedure(program, name, self.compiled.types(arguments))
@@ -310,7 +310,7 @@ def _as_database_has_it(argument: Argument, sent: Mapping[type, Callable[[Any], 
     return sent[type(argument)](argument) if type(argument) in sent else argument
 
 
-def _shape(value: Any) -> Any:
+def value_shape(value: Any) -> Any:
     """What of a value decides how code for it looks: its type, its width, its scale."""
     kind = type(value)
     if kind is tuple:
@@ -326,8 +326,8 @@ def _shape(value: Any) -> Any:
 def _column_shape(values: tuple[Any, ...]) -> Any:
     """The same of all values at one place of a list: the code is the one for the widest of them."""
     if set(map(type, values)) == {int}:
-        return _shape(min(values)), _shape(max(values))
-    return frozenset(map(_shape, values))
+        return value_shape(min(values)), value_shape(max(values))
+    return frozenset(map(value_shape, values))
 
 
 class Transaction:
@@ -343,7 +343,7 @@ class Transaction:
         values = tuple(parameters.values())
         if sent := compiled.rules.sent:
             values = tuple(sent[type(value)](value) if type(value) in sent else value for value in values)
-        key = (id(statement), (*parameters, *map(_shape, values)))
+        key = (id(statement), (*parameters, *map(value_shape, values)))
 
         def compile_it() -> Code:
             compiled.statements[key] = compiled.statement(statement, tuple(parameters), compiled.types(values))
@@ -355,7 +355,7 @@ class Transaction:
         """Runs a statement as it is written. Of statements that differ only in their literals, one is read and compiled."""
         compiled, spoken = self.store.compiled, dialect or self.store.dialect
         literal = compiled.rules.literal
-        found = shape(text, spoken, _shape)
+        found = shape(text, spoken, value_shape)
         if found is None or (found.templates and found.text in compiled.no_batches):
             return self.run(read_statement(text, spoken))
         types = tuple(literal(value).type for value in (*found.values.values(), *found.examples()))

@@ -1,0 +1,152 @@
+"""A history judged by the database's own account of its order, and beside it by the search by values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from isolde._core import Columns
+from isolde.engines.certify import Certified, certify
+from isolde.engines.check import Evidence, Shown, check
+from isolde.findings import (
+    Anomaly,
+    ByOracle,
+    Finding,
+    HistoryLevel,
+    HistorySize,
+    HistorySubject,
+    NotProved,
+    Report,
+    Spent,
+    Verdict,
+)
+from isolde.formats.certificates import PlacedCertificate
+from isolde.levels import Level
+
+_BY_REPLAY = (Level.REPEATABLE_READ, Level.SERIALIZABLE, Level.STRICT_SERIALIZABLE)
+_STRICT = (Level.STRICT_SERIALIZABLE, Level.STRICT_SNAPSHOT_ISOLATION)
+
+
+def check_certified(
+    columns: Columns,
+    placed: PlacedCertificate,
+    levels: Sequence[Level],
+    *,
+    session_order: bool,
+    judge_aborted: bool,
+    every: bool,
+    order: bool,
+    budget: int,
+    both: bool,
+) -> Report:
+    """Decides the levels by the certificate. With ``both``, or where it says "violated", the search by values is asked, too."""
+    began = time.perf_counter()
+    certified = certify(columns, placed, levels, session_order=session_order)
+    told_seconds = time.perf_counter() - began
+
+    def searched(level: Level) -> bool | None:
+        """What the search by values alone says."""
+        found = check(columns, [level], session_order=session_order, judge_aborted=judge_aborted, budget=budget)
+        return {Verdict.SATISFIED: True, Verdict.VIOLATED: False}.get(found.findings[0].verdict)
+
+    if certified.replay is not None and certified.oracle == "serialization-order":
+        report = _by_replay(columns, certified, levels)
+    else:
+        told = certified.told
+        evidence = Evidence.of_edges(told.edges)
+        shown = tuple(Shown(one.name, one.positions, one.sentence) for one in told.faults)
+        serial = certified.serial if certified.oracle == "serialization-order" else None
+        evidence = replace(evidence, versions=told.versions, serial=serial, shown=shown, undecided=told.undecided)
+        report = check(
+            told.columns,
+            levels,
+            session_order=session_order,
+            judge_aborted=judge_aborted,
+            every=every,
+            order=order,
+            budget=budget,
+            evidence=evidence,
+            serialization_order=serial is not None,
+        )
+    opinion = _second_opinion(columns, certified, session_order=session_order)
+    findings = []
+    for finding in report.findings:
+        asked = both or finding.verdict is Verdict.VIOLATED
+        judged = _judged(certified, finding, searched(finding.level) if asked else None, opinion)
+        findings.append(replace(finding, evidence=(*finding.evidence, judged)))
+    if findings:
+        # What the certificate says is found out once, for all levels: it belongs to the first.
+        findings[0] = replace(findings[0], spent=Spent(findings[0].seconds + told_seconds))
+    return replace(report, subject=HistorySubject(columns.name, _size(columns)), findings=tuple(findings))
+
+
+def _judged(certified: Certified, finding: Finding, explainable: bool | None, opinion: str) -> ByOracle:
+    if certified.oracle == "serialization-order" and finding.method != "serialization-order":
+        return ByOracle("search", explainable)
+    remarks = []
+    if finding.verdict is Verdict.VIOLATED and explainable:
+        remarks.append(
+            "Some order of the transactions explains the values that were read, but not the one that the database tells: what was"
+            " read is right by accident."
+        )
+    if finding.verdict is Verdict.SATISFIED and explainable is False:
+        remarks.append("The search by values alone finds no order that explains what was read.")
+    if opinion and finding.level in _BY_REPLAY:
+        remarks.append(opinion)
+    return ByOracle(certified.oracle, explainable, " ".join(remarks))
+
+
+def _second_opinion(columns: Columns, certified: Certified, *, session_order: bool) -> str:
+    """What the replay of the serial order says beside an order of versions, which decides."""
+    if certified.oracle != "certificate" or certified.serial is None:
+        return ""
+    if certified.replay is not None:
+        fault, undecided = certified.replay.fault, certified.replay.undecided
+        if undecided:
+            return f"The serial order that the database told could not be replayed: {undecided}."
+        if fault is not None:
+            return f"A second opinion: {fault.sentence}"
+    else:
+        evidence = Evidence(serial=certified.serial)
+        found = check(
+            columns, [Level.SERIALIZABLE], session_order=session_order, evidence=evidence, serialization_order=True
+        ).findings[0]
+        if found.verdict is not Verdict.SATISFIED:
+            return "A second opinion: the serial order that the database told does not replay."
+    return "A second opinion: the serial order that the database told replays."
+
+
+def _by_replay(columns: Columns, certified: Certified, levels: Sequence[Level]) -> Report:
+    """The levels of a history of SQL tables that was replayed in the serial order that the database told."""
+    assert certified.replay is not None
+    replay, method = certified.replay, "serialization-order"
+    findings = []
+    for level in levels:
+        fault = replay.strict if level in _STRICT else replay.fault
+        question = HistoryLevel(level)
+        if replay.undecided:
+            findings.append(Finding(question, Verdict.UNDECIDED, method, evidence=(NotProved(replay.undecided),)))
+        elif level is Level.LINEARIZABLE:
+            reason = NotProved("linearizable is about single keys, and statements are about tables")
+            findings.append(Finding(question, Verdict.UNDECIDED, "none", evidence=(reason,)))
+        elif fault is None:
+            findings.append(Finding(question, Verdict.SATISFIED, method))
+        elif level in _BY_REPLAY:
+            names = tuple(columns.ids(fault.positions))
+            shown = Anomaly(fault.name, names, (), fault.sentence, fault.positions)
+            findings.append(Finding(question, Verdict.VIOLATED, method, evidence=(shown,)))
+        else:
+            reason = NotProved(
+                "the serial order that the database told does not replay, and it tells no order of versions that would decide a"
+                " weaker level"
+            )
+            findings.append(Finding(question, Verdict.UNDECIDED, method, evidence=(reason,)))
+    return Report(HistorySubject(columns.name, _size(columns)), tuple(findings))
+
+
+def _size(columns: Columns) -> HistorySize:
+    counts = columns.counts()
+    return HistorySize(
+        counts.transactions, counts.committed, counts.aborted, counts.unknown, counts.sessions, counts.operations
+    )

@@ -1,0 +1,129 @@
+"""Anomalies without a cycle: reads of what was never installed, answers that the version set does not give, and orders that
+contradict the statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from isolde.engines.certify.answers import shown_row
+from isolde.engines.certify.evaluate import Evaluation, Unknown
+from isolde.engines.certify.fit import Place
+from isolde.engines.certify.sentences import row_name, txn_name
+from isolde.engines.certify.told import Fault
+from isolde.engines.certify.world import INITIAL
+
+MISMATCH = "result-set-mismatch"
+
+
+class Faults:
+    """Of one history whose statements were run. ``barred``: the objects of a statement that it saw in a wrong version."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self.evaluation, self.world = evaluation, evaluation.world
+        self.all: list[Fault] = []
+        self.barred: set[tuple[Place, int]] = set()
+        places = sorted(place for place in self.world.asked if place[0] in self.world.effective)
+        for place in places:
+            if place in self.world.reads:
+                self._version_set(place)
+        for place in places:
+            wrong = evaluation.done[place].wrong
+            if wrong:
+                self._mismatch(place, wrong)
+        for place in places:
+            self._without_version(place)
+        self.all += self._orders()
+
+    def _name(self, txn: int) -> str:
+        return txn_name(self.world.history.transactions[txn].id)
+
+    def _fault(self, name: str, positions: tuple[int, ...], sentence: str) -> None:
+        self.all.append(Fault(name, tuple(dict.fromkeys(positions)), sentence))
+
+    def _mismatch(self, place: Place, wrong: str) -> None:
+        sql = " ".join(self.world.asked[place].sql.split())
+        self._fault(MISMATCH, (place[0],), f"{self._name(place[0])} ran '{sql}' (operation {place[1]}): {wrong}.")
+
+    def _version_set(self, place: Place) -> None:
+        """Looks at versions that are told one by one: what ``sees`` selects is installed, and its own in its own place."""
+        world, (txn, index) = self.world, place
+        told = world.told.get(place)
+        alone = world.reads[place].first is None
+        if told is None and not alone:
+            return
+        tables = world.asked[place].form.tables
+        own = self.evaluation.own(place)
+        numbers = {**(told or {}), **({number: None for number in own if number not in (told or {})} if alone else {})}
+        for number, version in numbers.items():
+            if world.objects.table[number] not in tables:
+                continue
+            what = row_name(world.objects.name[number])
+            reader = self._name(txn)
+            if version is not None and version[0] == txn:
+                if version[1] >= index:
+                    self._fault("future-read", (txn,), f"{reader} saw {what} as it wrote it only later.")
+                    self.barred.add((place, number))
+                elif own.get(number, version) != version:
+                    self._not_own(place, number, what)
+                continue
+            if number in own:
+                self._not_own(place, number, what)
+                continue
+            if version is None:
+                continue
+            writer = self._name(version[0])
+            line = world.lines.get(number)
+            if version[0] not in world.effective:
+                text = f"{reader} saw {what} as {writer} wrote it, and {writer} was aborted."
+                self._fault("aborted-read", (version[0], txn), text)
+                self.barred.add((place, number))
+            elif line is not None and (version[0] not in line.at or line.versions[line.at[version[0]]] != version):
+                text = f"{reader} saw {what} as {writer} wrote it, but that version was not the last of {writer}."
+                self._fault("intermediate-read", (version[0], txn), text)
+                self.barred.add((place, number))
+
+    def _not_own(self, place: Place, number: int, what: str) -> None:
+        reader = self._name(place[0])
+        text = f"{reader} had written {what} itself, and yet its operation {place[1]} saw another version in its place."
+        self._fault("not-my-own-write", (place[0],), text)
+        self.barred.add((place, number))
+
+    def _without_version(self, place: Place) -> None:
+        """Rows that a statement changed and that the certificate has no version of."""
+        world, done = self.world, self.evaluation.done[place]
+        if place not in world.reads or done.wrong:
+            return
+        for number, row in done.written.items():
+            if row == done.before.get(number):
+                continue
+            line = world.lines.get(number)
+            if line is not None and (not line.complete or line.last.get(place[0], -1) >= place[1]):
+                continue
+            what = row_name(world.objects.name[number])
+            self._mismatch(place, f"it wrote {what}, and the database tells of no such version")
+            return
+
+    def _orders(self) -> Iterator[Fault]:
+        """An INSERT over a live version, an UPDATE or DELETE of a dead one."""
+        world = self.world
+        for number, line in world.lines.items():
+            for at, place in enumerate(line.versions):
+                asked = world.asked.get(place)
+                if asked is None or not line.complete or asked.form.upsert:
+                    continue
+                own = self.evaluation.own(place).get(number)
+                version = own if own is not None else world.version(number, at - 1) if at > 0 else None
+                try:
+                    before = self.evaluation.content(number, version)
+                except Unknown:
+                    continue
+                what, writer = row_name(world.objects.name[number]), self._name(place[0])
+                others = () if at - 1 == INITIAL else (line.versions[at - 1][0],)
+                if asked.form.what == "insert" and before is not None:
+                    text = f"{writer} inserted {what}, and by the order of its versions {shown_row(before)} was there already."
+                elif asked.form.what in ("update", "delete") and before is None:
+                    deed = "updated" if asked.form.what == "update" else "deleted"
+                    text = f"{writer} {deed} {what}, and by the order of its versions there was no such row."
+                else:
+                    continue
+                yield Fault(MISMATCH, tuple(dict.fromkeys((*others, place[0]))), text)

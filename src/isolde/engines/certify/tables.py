@@ -1,0 +1,144 @@
+"""Histories of SQL tables with a certificate: from statements and version sets to edges and anomalies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from isolde.engines.certify.evaluate import Circular, Evaluation, Unknown
+from isolde.engines.certify.faults import Faults
+from isolde.engines.certify.items import Items
+from isolde.engines.certify.order import (
+    FLOW,
+    ITEMS,
+    SERIAL,
+    SNAPSHOT,
+    STRICT_SERIAL,
+    STRICT_SNAPSHOT,
+    Edge,
+    Graph,
+    Rule,
+)
+from isolde.engines.certify.predicates import Predicates
+from isolde.engines.certify.rows import contents_by_row
+from isolde.engines.certify.sentences import txn_name
+from isolde.engines.certify.told import Fault, Told
+from isolde.engines.certify.values import read_by_value
+from isolde.engines.certify.world import Undecidable, World
+from isolde.findings.model import Kind
+from isolde.history import Key
+from isolde.levels import Level
+
+_RULES: dict[Level, Rule] = {
+    Level.PL_2: FLOW,
+    Level.REPEATABLE_READ: ITEMS,
+    Level.SNAPSHOT_ISOLATION: SNAPSHOT,
+    Level.SERIALIZABLE: SERIAL,
+    Level.STRICT_SNAPSHOT_ISOLATION: STRICT_SNAPSHOT,
+    Level.STRICT_SERIALIZABLE: STRICT_SERIAL,
+}
+# Their axioms order commits by more than these edges: all of the edges that they count are made.
+_WEAK = frozenset({Level.READ_COMMITTED, Level.READ_ATOMIC, Level.CAUSAL, Level.PREFIX})
+
+
+def told_by_tables(world: World, levels: Iterable[Level], *, session_order: bool) -> Told:
+    """What the certificate of a history of SQL tables tells of these levels."""
+    again = [
+        (first, second, "ww", f"{_name(world, first)} wrote a row before and after {_name(world, second)} did.")
+        for line in world.lines.values()
+        for first, second in line.again
+    ]
+    edges: list[tuple[int, int, Kind, str]] = [(a, b, "ww", text) for a, b, _, text in again]
+    undecided = ""
+    try:
+        if any(not line.complete for line in world.lines.values()):
+            raise Undecidable("the order of some rows is only partial, and which versions statements saw depends on it")
+        evaluation = evaluated(world)
+        thin_air = read_by_value(evaluation)
+    except Circular as circle:
+        items = Items(world, None, frozenset())
+        names = ", ".join(dict.fromkeys(_name(world, txn) for txn, _ in circle.places))
+        text = f"The rows that {names} wrote were computed from each other: none of them can have come first."
+        fault = Fault("g1c", tuple(dict.fromkeys(txn for txn, _ in circle.places)), text)
+        return Told(items.columns(), edges, items.versions(), (fault,))
+    except Undecidable as reason:
+        undecided = str(reason)
+        items = Items(world, None, frozenset())
+        return Told(items.columns(), edges, items.versions(), (), undecided)
+    faults = Faults(evaluation)
+    barred = frozenset(faults.barred)
+    items = Items(world, evaluation, barred)
+    predicates = Predicates(evaluation, barred)
+    try:
+        _settle(world, items, predicates, levels, session_order=session_order)
+    except (Undecidable, Unknown) as reason:
+        undecided = str(reason) or "a version is seen whose content is not known"
+    kinds: dict[str, Kind] = {"predicate-wr": "predicate-wr", "predicate-rw": "predicate-rw"}
+    for found in predicates.found.values():
+        edges.append((found.source, found.target, kinds[found.kind], predicates.sentence(found)))
+    return Told(items.columns(), edges, items.versions(), (*thin_air, *faults.all), undecided)
+
+
+def evaluated(world: World) -> Evaluation:
+    """Every statement run; one row at a time where statements see each other."""
+    evaluation = Evaluation(world)
+    try:
+        evaluation.all()
+    except Circular:
+        contents = contents_by_row(world)
+        evaluation = Evaluation(world)
+        evaluation.contents = contents
+        evaluation.all()
+    return evaluation
+
+
+def _settle(
+    world: World, items: Items, predicates: Predicates, levels: Iterable[Level], *, session_order: bool
+) -> None:
+    """Makes the predicate edges that these levels hang on."""
+    asked = set(levels)
+    if asked & _WEAK:
+        predicates.make_all(frozenset({"predicate-wr"}))
+    known = [*items.edges(), *(_sessions(world) if session_order else ())]
+    wish = _wish(world)
+
+    def settled(rule: Rule) -> bool:
+        graph = Graph(rule, sorted(world.effective), wish, world.history.transactions)
+        graph.add(known)
+        return predicates.settle(rule, graph)
+
+    for strict, plain in ((STRICT_SERIAL, SERIAL), (STRICT_SNAPSHOT, SNAPSHOT)):
+        if any(_RULES.get(level) is strict for level in asked) and settled(strict):
+            asked = {level for level in asked if _RULES.get(level) not in (strict, plain)}
+    # An order for serializable is one for all that is weaker.
+    if any(level in _RULES for level in asked) and not settled(SERIAL):
+        for level, rule in _RULES.items():
+            if level in asked and rule in (FLOW, ITEMS, SNAPSHOT):
+                settled(rule)
+
+
+def _sessions(world: World) -> list[Edge]:
+    last: dict[Key, int] = {}
+    edges: list[Edge] = []
+    for at, transaction in enumerate(world.history.transactions):
+        if at in world.effective:
+            if transaction.session in last:
+                edges.append((last[transaction.session], at, "so"))
+            last[transaction.session] = at
+    return edges
+
+
+def _wish(world: World) -> Sequence[float]:
+    """Where each transaction would best stand: at its commit; one that wrote nothing, after the last that it saw."""
+    wish = [float(len(world.commits))] * len(world.history.transactions)
+    seen: dict[int, int] = {}
+    for (txn, _), one in world.reads.items():
+        seen[txn] = max(seen.get(txn, 0), one.first or 0)
+    for txn, first in seen.items():
+        wish[txn] = first - 0.25
+    for txn, at in world.rank.items():
+        wish[txn] = float(at)
+    return wish
+
+
+def _name(world: World, txn: int) -> str:
+    return txn_name(world.history.transactions[txn].id)

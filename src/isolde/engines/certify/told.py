@@ -1,0 +1,32 @@
+"""What comes out of a certificate: everything that ``check`` needs to decide, name and explain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from isolde._core import Columns
+from isolde.engines.certify.fit import Place
+from isolde.findings.model import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An anomaly without a cycle: its name, the transactions that it is about by position, the sentence."""
+
+    name: str
+    positions: tuple[int, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """``columns`` are the transactions as their item operations, at the same positions as in the history; ``versions`` the order
+    of the versions of each key by the operations of ``columns``. ``edges`` come with their sentences. ``undecided`` says why all
+    but read uncommitted is left open; empty if it is not."""
+
+    columns: Columns
+    edges: Sequence[tuple[int, int, Kind, str]] = ()
+    versions: Sequence[Sequence[Place | None]] = ()
+    faults: Sequence[Fault] = ()
+    undecided: str = ""
