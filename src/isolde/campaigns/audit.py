@@ -11,7 +11,7 @@ from isolde.findings import Report
 from isolde.formats import decode, read
 from isolde.formats.tables import sql_history
 from isolde.history import History
-from isolde.levels import Level, level_named
+from isolde.levels import Level
 
 PAPER = "paper"
 DEFINITIONS = ("default", PAPER)
@@ -20,10 +20,11 @@ __all__ = ["BUDGET", "DEFINITIONS", "AuditQuestion", "audit_file", "audit_histor
 
 @dataclass(frozen=True, slots=True)
 class AuditQuestion:
-    """What is asked of a log. ``names`` are levels by long or short name; none: serializable."""
+    """What is asked of a log. ``names`` are levels by long or short name, or ``STORE:LEVEL``; none: serializable."""
 
     names: tuple[str, ...] = ()
     definition: str = "default"
+    settings: tuple[tuple[str, str], ...] = ()
     session_order: bool = True
     skip_unsupported: bool = False
     budget: int = BUDGET
@@ -35,16 +36,12 @@ class AuditQuestion:
         self.options()
 
     def options(self) -> AuditOptions:
-        from isolde.engines.audit.readings import reading_of
-
         if self.definition not in DEFINITIONS:
             raise UsageError(f"no definition {self.definition!r}; there are {' and '.join(DEFINITIONS)}")
-        levels = tuple(level_named(name) for name in self.names) or (Level.SERIALIZABLE,)
-        for level in levels:
-            reading_of(level)
         return AuditOptions(
-            levels,
+            self.names or (Level.SERIALIZABLE.value,),
             self.definition == PAPER,
+            self.settings,
             self.session_order,
             self.skip_unsupported,
             self.budget,

@@ -25,7 +25,8 @@ _SERIOUS = (Exit.USAGE, Exit.OUTSIDE, Exit.VIOLATED, Exit.UNDECIDED, Exit.HOLDS)
     "names",
     multiple=True,
     metavar="LEVEL",
-    help="ser, strict-ser, si, strict-si or rc; may be given several times. [default: serializable]",
+    help="ser, strict-ser, si, strict-si or rc, or a store model such as postgresql:read-committed; may be given several times."
+    " [default: serializable]",
 )
 @click.option(
     "--format", type=click.Choice(NAMES), metavar="FORMAT", help="The files' format. [default: told by content]"
@@ -38,6 +39,13 @@ _SERIOUS = (Exit.USAGE, Exit.OUTSIDE, Exit.VIOLATED, Exit.UNDECIDED, Exit.HOLDS)
     default=DEFINITIONS[0],
     show_default=True,
     help="What the levels mean: ours, or section 6 of the paper with repairs, in the order of end alone.",
+)
+@click.option(
+    "--setting",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Of a store model: what changes its levels, as innodb_snapshot_isolation=ON. [default: the log's header]",
 )
 @click.option("--session-order/--no-session-order", default=True, help="Must the order inside a session be kept?")
 @click.option(
@@ -67,6 +75,7 @@ def audit(
     size_limit: int | None,
     as_json: bool,
     definition: str,
+    settings: tuple[str, ...],
     session_order: bool,
     skip_unsupported: bool,
     budget: int,
@@ -79,7 +88,8 @@ def audit(
     LOG is a history with SQL statements, as 'isolde run' records it; - is standard input. The statements are run again in every
     order, and on every state, that the level allows, until one explains all answers.
     """
-    question = AuditQuestion(names, definition, session_order, skip_unsupported, budget, seconds, witness_order)
+    pairs = tuple(_pair(text) for text in settings)
+    question = AuditQuestion(names, definition, pairs, session_order, skip_unsupported, budget, seconds, witness_order)
     if report is not None and len(logs) > 1:
         raise UsageError("--report takes one log at a time")
     reading = reading_of(failed_cas, line_limit, size_limit)
@@ -103,3 +113,10 @@ def audit(
         keep_report(report, found)
         statuses.append(status_of(found))
     return min(statuses, key=_SERIOUS.index)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found or not name:
+        raise UsageError(f"--setting {text!r} is no NAME=VALUE")
+    return name, value

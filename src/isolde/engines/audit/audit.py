@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from isolde.engines.audit.decide import Decision, decide
-from isolde.engines.audit.log import Log, Refused, log_of
+from isolde.engines.audit.log import Entry, Log, Refused, log_of
 from isolde.engines.audit.readings import READINGS, WEAKER, Reading, reading_of
 from isolde.engines.audit.search import Allowance, End
-from isolde.engines.audit.violation import blame, core, failing_prefix, witness_order
+from isolde.engines.audit.stores import (
+    StoreReading,
+    explains,
+    failing_statement,
+    known_settings,
+    readings_of,
+    store_of,
+    store_reading,
+)
+from isolde.engines.audit.violation import blame, core, failing_prefix, no_run, witness_order
 from isolde.findings import (
     AtLevel,
     Evidence,
@@ -21,72 +30,106 @@ from isolde.findings import (
     LogOrder,
     LogSubject,
     NotProved,
+    OnStore,
     Report,
     Spent,
+    Under,
     Verdict,
 )
 from isolde.formats.tables import SqlHistory
 from isolde.history import Status
-from isolde.levels import Level
+from isolde.levels import Level, level_named
 
 BUDGET = 200_000
 """Placements of transactions that a search may make for one level."""
+EXPLAINING_S = 20.0
+"""Seconds for each level that may explain a violation."""
 _VERDICTS = {End.FOUND: Verdict.SATISFIED, End.NONE: Verdict.VIOLATED, End.SPENT: Verdict.UNDECIDED}
+
+
+Asked = Reading | StoreReading
 
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
-    """How a log is judged. ``levels`` are the levels of the literature that are asked for; ``paper``: as the paper defines them.
+    """How a log is judged. ``levels`` are by name, or ``STORE:LEVEL``; ``paper``: as the paper defines them.
 
-    ``order``: name the order that explains a satisfied level. ``budget`` bounds a search in placements, ``seconds`` each level.
+    ``settings`` change what a store's level does, beside those of the log's header. ``order``: name the order that explains a
+    satisfied level. ``budget`` bounds a search in placements, ``seconds`` each level.
     """
 
-    levels: tuple[Level, ...] = (Level.SERIALIZABLE,)
+    levels: tuple[str, ...] = (Level.SERIALIZABLE.value,)
     paper: bool = False
+    settings: tuple[tuple[str, str], ...] = ()
     session_order: bool = True
     skip_unsupported: bool = False
     budget: int = BUDGET
     seconds: float | None = None
     order: bool = False
 
+    def __post_init__(self) -> None:
+        """Unknown levels and settings are refused before a log is read."""
+        for name in self.levels:
+            self.asked(name, {})
+
+    def asked(self, name: str, known: Mapping[str, str]) -> Asked:
+        """What a name asks for; ``known`` are settings of the log's header."""
+        if ":" not in name:
+            return replace(reading_of(level_named(name)), paper=self.paper)
+        store = name.partition(":")[0]
+        return store_reading(name, {**known_settings(store, known), **dict(self.settings)})
+
 
 def audit(history: SqlHistory, options: AuditOptions, name: str = "log") -> Report:
     """Judges a log at each level that is asked for."""
-    readings = [replace(reading_of(level), paper=options.paper) for level in options.levels]
+    questions = [options.asked(level, history.settings) for level in options.levels]
     subject = LogSubject(
         name,
         len(history.transactions),
         sum(one.status is Status.COMMITTED for one in history.transactions),
         sum(len(one.ops) for one in history.transactions),
     )
+    session_order = options.session_order and not options.paper
     try:
-        log = log_of(
-            history,
-            skip_unsupported=options.skip_unsupported,
-            session_order=options.session_order and not options.paper,
-        )
+        log = log_of(history, skip_unsupported=options.skip_unsupported, session_order=session_order)
     except Refused as refused:
         what = refused.what
         reason = f"statement {what.statement} of {what.transaction}: {what.reason}; --skip-unsupported leaves it out"
         findings = [
-            Finding(LogExplained(AtLevel(reading.level)), Verdict.UNDECIDED, "replay", evidence=(NotProved(reason),))
-            for reading in readings
+            Finding(LogExplained(_under(asked)), Verdict.UNDECIDED, "replay", evidence=(NotProved(reason),))
+            for asked in questions
         ]
         return Report(subject, tuple(findings))
-    return Report(subject, tuple(_judged(log, reading, options) for reading in readings))
+    return Report(subject, tuple(_judged(log, asked, options) for asked in questions))
 
 
-def _judged(log: Log, reading: Reading, options: AuditOptions) -> Finding:
+def _under(asked: Asked) -> Under:
+    if isinstance(asked, StoreReading):
+        return OnStore(asked.store, asked.isolation, settings=asked.settings)
+    return AtLevel(asked.level)
+
+
+def _judged(log: Log, asked: Asked, options: AuditOptions) -> Finding:
     began = time.monotonic()
     deadline = None if options.seconds is None else began + options.seconds
     allowance = Allowance(options.budget, deadline)
-    found = decide(log, reading, allowance)
-    evidence = _evidence(log, reading, options, found, allowance)
+    evidence: tuple[Evidence, ...]
+    if isinstance(asked, StoreReading):
+        end, reason = explains(log, asked, allowance)
+        found = Decision(end, f"store-model({asked.store})", allowance.spent, (), reason)
+    else:
+        found = decide(log, asked, allowance)
+    if found.end is End.SPENT:
+        evidence = (NotProved(found.reason),)
+    elif found.end is End.NONE:
+        evidence = (_failing(log, asked, options, allowance),)
+    else:
+        evidence = (LogOrder(*witness_order(log, found.witness)),) if options.order and found.witness else ()
     if log.left_out:
         texts = tuple(f"statement {one.statement} of {one.transaction}: {one.reason}" for one in log.left_out)
         evidence = (*evidence, LeftOut(texts))
     return Finding(
-        LogExplained(AtLevel(reading.level)),
+        LogExplained(_under(asked)),
         _VERDICTS[found.end],
         found.method,
         Spent(time.monotonic() - began, (("explored", found.steps),)),
@@ -94,57 +137,75 @@ def _judged(log: Log, reading: Reading, options: AuditOptions) -> Finding:
     )
 
 
-def _evidence(
-    log: Log, reading: Reading, options: AuditOptions, found: Decision, allowance: Allowance
-) -> tuple[Evidence, ...]:
-    if found.end is End.SPENT:
-        return (NotProved(found.reason),)
-    if found.end is End.FOUND:
-        return (LogOrder(*witness_order(log, found.witness)),) if options.order else ()
-    length = failing_prefix(log, reading, allowance) or len(log.entries)
-    wrong = blame(log, reading, length, allowance)
-    explained, open_levels = explaining(log, reading, allowance)
+def _failing(log: Log, asked: Asked, options: AuditOptions, allowance: Allowance) -> FailingPrefix:
+    """What is wrong, and what explains it all the same."""
+    if isinstance(asked, StoreReading):
+        length, place = failing_statement(log, asked, allowance)
+        wrong = no_run(log.entries[length - 1], place, asked.name)
+        to_blame: tuple[Entry, ...] = (log.entries[length - 1],)
+    else:
+        length = failing_prefix(log, asked, allowance) or len(log.entries)
+        wrong = blame(log, asked, length, allowance)
+        to_blame = core(log, asked, length)
+    explained, undecided = explaining(log, asked, options)
     sentence = wrong.sentence[0].upper() + wrong.sentence[1:]
     if explained:
         sentence += f" {_listed(explained)} explains the log."
-    elif open_levels:
-        sentence += f" Whether {_listed(open_levels)} explains the log was not decided."
-    return (
-        FailingPrefix(
-            length,
-            log.entries[length - 1].id,
-            wrong.statement,
-            wrong.expected,
-            wrong.observed,
-            "isolation" if explained or open_levels else "semantic",
-            sentence,
-            tuple(entry.id for entry in core(log, reading, length)),
-            tuple(explained),
-        ),
+    elif undecided:
+        sentence += f" Whether {_listed(undecided)} explains the log was not decided."
+    return FailingPrefix(
+        length,
+        log.entries[length - 1].id,
+        wrong.statement,
+        wrong.expected,
+        wrong.observed,
+        "isolation" if explained or undecided else "semantic",
+        sentence,
+        tuple(entry.id for entry in to_blame),
+        tuple(explained),
     )
 
 
-def explaining(log: Log, reading: Reading, allowance: Allowance) -> tuple[list[str], list[str]]:
-    """The strongest of the levels below this one that explain the log, and those that were not decided."""
+def explaining(log: Log, asked: Asked, options: AuditOptions) -> tuple[list[str], list[str]]:
+    """The strongest of the weaker levels, and of the levels of the log's own database, that explain the log; and those that were
+    not decided.
+    """
     explained: list[Level] = []
-    undecided: list[Level] = []
-    asked: dict[Level, End] = {}
-    todo: list[Level] = list(WEAKER[reading.level])
+    undecided: list[str] = []
+    if isinstance(asked, StoreReading):
+        todo, paper = [Level.STRICT_SERIALIZABLE], False
+    else:
+        todo, paper = list(WEAKER[asked.level]), asked.paper
+    seen: set[Level] = set()
     while todo:
         one = todo.pop(0)
-        if one in asked:
+        if one in seen:
             continue
-        asked[one] = decide(
-            log, replace(READINGS[one], paper=reading.paper), Allowance(allowance.steps, allowance.deadline)
-        ).end
-        if asked[one] is End.FOUND:
+        seen.add(one)
+        end = decide(log, replace(READINGS[one], paper=paper), _short_allowance(options)).end
+        if end is End.FOUND:
             explained.append(one)
             continue
-        if asked[one] is End.SPENT:
-            undecided.append(one)
+        if end is End.SPENT and (log.timed or not READINGS[one].strict):
+            undecided.append(one.value)
         todo += WEAKER[one]
     below = {lower for one in explained for lower in _below(one)}
-    return [one.value for one in explained if one not in below], [one.value for one in undecided]
+    names = [one.value for one in explained if one not in below]
+    settings = {**known_settings(store_of(log), log.history.settings), **dict(options.settings)}
+    for reading in readings_of(log, settings):
+        if reading == asked:
+            continue
+        end, _ = explains(log, reading, _short_allowance(options))
+        if end is End.FOUND:
+            return [*names, reading.name], undecided
+        if end is End.SPENT:
+            undecided.append(reading.name)
+    return names, undecided
+
+
+def _short_allowance(options: AuditOptions) -> Allowance:
+    """For what explains a violation, which is known already."""
+    return Allowance(options.budget, time.monotonic() + min(options.seconds or EXPLAINING_S, EXPLAINING_S))
 
 
 def _below(level: Level) -> set[Level]:

@@ -24,6 +24,7 @@ TRIES_MAX = 64
 WINDOWS = (4, 12, 40, 120)
 """How many placements are taken back, one after the other, where nothing fits any more."""
 WINDOW_STEPS = 4_000
+WINDOW_RUNS = 40_000
 
 
 @dataclass(slots=True)
@@ -220,7 +221,7 @@ class Following:
             and self._timed
         ][:32]
         wanted = sorted([*(entries[number] for number in must), *others], key=lambda one: one.number)
-        allowance = Allowance(WINDOW_STEPS, self.allowance.deadline)
+        allowance = Allowance(WINDOW_STEPS, self.allowance.deadline, WINDOW_RUNS)
         search = Search(self.replay, replace(self.reading, strict=self._timed), wanted, allowance, must=frozenset(must))
         end = search.run()
         self.searched += allowance.spent

@@ -60,6 +60,9 @@ class Ask:
     error: str | None
     tables: frozenset[str]
     opened: Callable[[], Opened] | None = None
+    given: tuple[tuple[str, Any], ...] = ()
+    """The parameters by name."""
+    is_query: bool = False
     free: bool = False
     """Any answer is right: the statement runs, and nobody looks."""
     start: int | None = None
@@ -253,7 +256,7 @@ class _Compiling:
             count, rows = answer
             return count, rows if gives_rows else None
 
-        ask = self._answered(content, text, run, tables)
+        ask = replace(self._answered(content, text, run, tables), given=tuple(given.items()), is_query=is_query)
         core = code.core
         if isinstance(core, Query) and (core.order or core.limit is not None or core.offset is not None):
             return replace(ask, opened=self._opened(code, core, values))

@@ -24,12 +24,14 @@ from isolde.engines.audit.tables import Effects
 
 @dataclass(slots=True)
 class Allowance:
-    """What a search may spend: steps (transactions placed), and time."""
+    """What a search may spend: steps (transactions placed), time, and how often statements or transactions are run."""
 
     steps: int
     deadline: float | None = None
+    runs: int | None = None
     spent: int = 0
     over: bool = False
+    _ran: int = 0
 
     def step(self) -> bool:
         """Spends one step; whether it was there."""
@@ -38,6 +40,14 @@ class Allowance:
             self.over = True
         elif self.deadline is not None and self.spent % 64 == 1:
             self.over = time.monotonic() > self.deadline
+        return not self.over
+
+    def run(self) -> bool:
+        """Spends one run of a statement or a transaction; whether it was there."""
+        self._ran += 1
+        late = self.deadline is not None and self._ran % 64 == 1 and time.monotonic() > self.deadline
+        if late or (self.runs is not None and self._ran > self.runs):
+            self.over = True
         return not self.over
 
 
@@ -160,6 +170,10 @@ class Search:
                 self._restore(frames)
                 return End.SPENT
             undo = self._place(*choice)
+            if self.allowance.over and not self._complete():
+                self._take_back(undo)
+                self._restore(frames)
+                return End.SPENT
             if self._complete():
                 witness = list(self.placed)
                 self._take_back(undo)
@@ -253,7 +267,7 @@ class Search:
                 continue
             if self.reading.reads is Reads.EACH_STATEMENT:
                 ways[entry.number] = self._further(entry, ways.get(entry.number) or _BEGUN, here)
-            elif not self._past[entry.number] & ~self._mask_placed:
+            elif not self._past[entry.number] & ~self._mask_placed and self.allowance.run():
                 effects = self.replay.remembered(entry)
                 if not isinstance(effects, Mismatch):
                     way = Way(len(entry.asks), effects, (here,) * len(entry.asks))
@@ -268,7 +282,7 @@ class Search:
         todo = list(ways.items())
         while todo:
             key, way = todo.pop()
-            if way.done == len(entry.asks):
+            if way.done == len(entry.asks) or not self.allowance.run():
                 continue
             own = self.replay.one(entry, way.done, way.own, key)
             if isinstance(own, Mismatch):

@@ -110,6 +110,16 @@ def _conflicting(log: Log, reading: Reading, last: Entry, timeline: Timeline, st
     return Blame(place, None, _observed(last.asks[place]), sentence)
 
 
+def no_run(last: Entry, place: int, model: str) -> Blame:
+    """The same for a store model: which statement no run gets the answer of."""
+    ask = last.asks[place]
+    sentence = (
+        f"statement {place} of {last.id}, '{_short(ask.text)}', {_observed_text(ask)}; no run of {model} that keeps"
+        " sessions and times gives this answer after those before it."
+    )
+    return Blame(place, None, _observed(ask), sentence)
+
+
 def core(log: Log, reading: Reading, length: int) -> tuple[Entry, ...]:
     """Transactions whose answers suffice for the contradiction, whatever the others did and answered."""
     entries = log.entries[:length]
