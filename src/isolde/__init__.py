@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from isolde.api import audit as audit
     from isolde.api import check as check
     from isolde.api import convert as convert
     from isolde.api import explore as explore
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 # Where each name of the library lives. A new engine is a line here, and one above for type checkers.
 _PLACES = {
+    "audit": "isolde.api",
     "check": "isolde.api",
     "convert": "isolde.api",
     "explore": "isolde.api",

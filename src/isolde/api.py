@@ -171,6 +171,36 @@ def explore(
     return campaign(program, asked, options.get("listener"))
 
 
+def audit(
+    log: Place | History,
+    level: LevelName | Iterable[LevelName] = (),
+    *,
+    definition: str = "default",
+    settings: Mapping[str, str] | None = None,
+    session_order: bool = True,
+    skip_unsupported: bool = False,
+    budget: int | None = None,
+    seconds: float | None = None,
+    order: bool = False,
+) -> Report:
+    """Could a correct database have given these answers to these SQL transactions?
+
+    The log is a file, or a :class:`History` of SQL statements. Levels are ``ser``, ``strict-ser``, ``si``, ``strict-si``,
+    ``rc``, or a store model with its ``settings``: ``postgresql:read-committed``. ``definition="paper"`` takes the levels as
+    the paper defines them; ``order`` asks for the order that explains a satisfied level; ``budget`` and ``seconds`` bound the
+    search for one level.
+    """
+    from isolde.campaigns.audit import BUDGET as STEPS
+    from isolde.campaigns.audit import AuditQuestion, audit_file, audit_history
+
+    steps = STEPS if budget is None else budget
+    pairs = tuple((settings or {}).items())
+    question = AuditQuestion(_names(level), definition, pairs, session_order, skip_unsupported, steps, seconds, order)
+    if isinstance(log, History):
+        return audit_history(log, question)
+    return audit_file(str(log), question)
+
+
 def matrix(url: str | None = None, *, start: str | None = None, **options: Unpack[RunKeywords]) -> Report:
     """Which anomalies does a database allow at which of its levels? Options are those of :func:`run` that make a workload."""
     from isolde.campaigns.run import matrix as campaign

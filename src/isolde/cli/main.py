@@ -43,6 +43,7 @@ class Exit(IntEnum):
 _VERBS = {
     "run": ("isolde.cli.run", "Does a database keep the isolation level that it promises?"),
     "check": ("isolde.cli.check", "Does a recorded history satisfy a level, and if not, why?"),
+    "audit": ("isolde.cli.audit", "Could a correct database have given these answers to these SQL transactions?"),
     "explore": ("isolde.cli.explore", "Can transactions break an assertion under a level? Explore all they can do."),
     "generate": ("isolde.cli.generate", "Write a synthetic history, correct at a level or with a chosen anomaly."),
     "convert": ("isolde.cli.convert", "Change a history's format."),

@@ -65,6 +65,23 @@ class FailingPrefix:
 
 
 @dataclass(frozen=True, slots=True)
+class LogOrder:
+    """An order of a log's transactions that explains every answer; for each transaction, how many are in the state that each
+    of its statements read.
+    """
+
+    transactions: tuple[TxnId, ...]
+    snapshots: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Statements of a log that were not judged because the language cannot say them, a sentence each."""
+
+    statements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BrokenInvariant:
     """An invariant, a check or a promise that does not hold, and how that comes about as far as it is known.
 
@@ -151,6 +168,8 @@ Evidence = (
     | CommitOrder
     | Schedule
     | FailingPrefix
+    | LogOrder
+    | LeftOut
     | BrokenInvariant
     | LostWrite
     | Proof

@@ -25,7 +25,9 @@ from isolde.findings import (
     HistorySubject,
     HowMany,
     InvariantKept,
+    LeftOut,
     LogExplained,
+    LogOrder,
     LogSubject,
     LostWrite,
     NotProved,
@@ -105,7 +107,7 @@ def _question(question: Question) -> dict[str, Any]:
         case RunHealth(about):
             return {"question": "health", "about": about}
         case LogExplained(under):
-            return {"question": "explanation"} | _under(under)
+            return {"question": "explanation"} | _under(under) | {"level": _words(under)}
         case InvariantKept(name, under):
             named = {"invariant": name} if name else {}
             return {"question": "invariant"} | named | ({} if under is None else _under(under))
@@ -149,6 +151,10 @@ def _evidence(shown: Evidence) -> dict[str, Any]:
             }
         case CommitOrder(transactions, snapshots):
             return {"order": list(transactions)} | ({"snapshots": list(snapshots)} if snapshots else {})
+        case LogOrder(transactions, states):
+            return {"order": list(transactions), "snapshots": [list(one) for one in states]}
+        case LeftOut(statements):
+            return {"except": list(statements)}
         case Schedule():
             return {"schedule": schedule_document(shown)}
         case Proof(text, assumed):
@@ -270,7 +276,9 @@ def _drawn(shown: Evidence) -> list[str]:
             ]
         case Schedule():
             return _drawn_schedule(shown)
-        case CommitOrder(transactions):
+        case LeftOut(statements):
+            return [f"not judged: {one}" for one in statements]
+        case LogOrder(transactions) | CommitOrder(transactions):
             return _wrapped("order: " + ", ".join(map(str, transactions)))
         case Proof(text, assumed):
             return [*_wrapped(text), *(f"assumed: {one}" for one in assumed)]

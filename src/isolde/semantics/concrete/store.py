@@ -24,7 +24,7 @@ from isolde.semantics.core.elaborate import Elaborator
 from isolde.semantics.core.elaborate_procedures import columns_of, elaborate_procedure
 from isolde.semantics.core.elaboration import elaborated
 from isolde.semantics.core.nodes import Constant as ConstantNode
-from isolde.semantics.core.relations import Batch, Insert, Query
+from isolde.semantics.core.relations import Batch, Insert, Output, Query
 from isolde.semantics.core.relations import Statement as CoreStatement
 from isolde.semantics.core.scope import Variables
 from isolde.semantics.core.types import NULL, WIDE, ValueType, rows_of
@@ -54,12 +54,21 @@ class NoBatch(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A compiled statement: a function of the store and the parameters. The node is kept, because code is found by it."""
+    """A compiled statement: a function of the store and the parameters. The node is kept, because code is found by it.
+
+    ``core`` is what it was compiled from, ``arguments`` the names of its parameters there.
+    """
 
     function: Any
     columns: tuple[str, ...]
     is_query: bool
     node: Statement
+    core: CoreStatement
+    arguments: tuple[str, ...]
+
+
+Prepared = tuple[Code, Sequence[Any]]
+"""A compiled statement, and the values that it is called with."""
 
 
 class Compiled:
@@ -98,11 +107,11 @@ class Compiled:
         core = elaborated(self.catalog, statement, variables)
         return self._emitted(statement, core, [f"v{slot}" for slot in range(len(names))])
 
-    def shaped(self, found: Shape, dialect: Dialect, types: tuple[ValueType, ...]) -> Code:
+    def shaped(self, found: Shape, dialect: Dialect, types: tuple[ValueType, ...], *, strict: bool = True) -> Code:
         """The code of all statements of a shape. The types are those of the literals, which are parameters in it."""
         names = [*found.values, *(name for template in found.templates for name in template)]
         variables = Variables.of(dict(zip(names, types, strict=True)))
-        statement = read_statement(found.text, dialect)
+        statement = read_statement(found.text, dialect, strict=strict)
         core = elaborated(self.catalog, statement, variables)
         arguments = [f"v{slot}" for slot in range(len(found.values))]
         if found.templates:
@@ -113,6 +122,42 @@ class Compiled:
             arguments.append(f"v{len(names)}")
         return self._emitted(statement, core, arguments)
 
+    def given(self, statement: Statement, parameters: Mapping[str, Constant]) -> Prepared:
+        """The code of a statement for these parameters, and their values as the database has them."""
+        values = tuple(parameters.values())
+        if sent := self.rules.sent:
+            values = tuple(sent[type(value)](value) if type(value) in sent else value for value in values)
+        key = (id(statement), (*parameters, *map(value_shape, values)))
+        code = self.statements.get(key)
+        if code is None:
+            code = self.statements[key] = self.statement(statement, tuple(parameters), self.types(values))
+        return code, values
+
+    def written(self, text: str, dialect: Dialect, *, strict: bool = True) -> Prepared:
+        """The same of a statement as it is written: of those that differ only in their literals, one is read and compiled."""
+        literal = self.rules.literal
+        found = shape(text, dialect, value_shape)
+        if found is None or (found.templates and found.text in self.no_batches):
+            return self.given(read_statement(text, dialect, strict=strict), {})
+        types = tuple(literal(value).type for value in (*found.values.values(), *found.examples()))
+        key = (found.text, dialect, types, len(found.templates))
+        code = self.shapes.get(key)
+        if code is None:
+            try:
+                code = self.shapes[key] = self.shaped(found, dialect, types, strict=strict)
+            except NoBatch:
+                self.no_batches.add(found.text)
+                return self.given(read_statement(text, dialect, strict=strict), {})
+
+        def as_database_has_it(value: Any) -> Any:
+            plain = type(value) is str or (type(value) is int and -(2**63) <= value < 2**63)
+            return value if plain else literal(value).value
+
+        values: list[Any] = [as_database_has_it(value) for value in found.values.values()]
+        if found.templates:
+            values.append([(place, [as_database_has_it(value) for value in row]) for place, row in found.rows])
+        return code, values
+
     def _emitted(self, statement: Statement, core: CoreStatement, arguments: list[str]) -> Code:
         unit = Unit()
         if isinstance(core, Query):
@@ -120,7 +165,24 @@ class Compiled:
         else:
             change_function(unit, self.catalog, core, name="statement", arguments=arguments)
         columns = tuple(name for name, _ in columns_of(core))
-        return Code(unit.finish("statement"), columns, isinstance(core, Query), statement)
+        function = unit.finish("statement")
+        return Code(function, columns, isinstance(core, Query), statement, core, tuple(arguments))
+
+    def opened(self, code: Code) -> tuple[Any, Any]:
+        """Of a query: a function for all its rows, uncut and in order, each with its keys of ORDER BY behind it; and one for the
+        row of LIMIT and OFFSET, those of the two that there are.
+        """
+        query = code.core
+        assert isinstance(query, Query)
+        keys = tuple(Output("key", order.key, order.key.type) for order in query.order)
+        bounds = tuple(Output("bound", bound, bound.type) for bound in (query.limit, query.offset) if bound is not None)
+        every = replace(query, outputs=(*query.outputs, *keys), limit=None, offset=None)
+        alone = Query(bounds, None, (), None, None, (), None, None, None, (), query.reads_variables)
+        arguments = list(code.arguments)
+        return (
+            self._emitted(code.node, every, arguments).function,
+            self._emitted(code.node, alone, arguments).function,
+        )
 
     def procedure(self, program: Program, name: str, types: tuple[ValueType, ...]) -> tuple[Program, Any]:
         procedure = program.procedure(name)
@@ -339,54 +401,20 @@ class Transaction:
 
     def run(self, statement: Statement, parameters: Mapping[str, Constant] | None = None) -> Result:
         compiled = self.store.compiled
-        parameters = parameters or {}
-        values = tuple(parameters.values())
-        if sent := compiled.rules.sent:
-            values = tuple(sent[type(value)](value) if type(value) in sent else value for value in values)
-        key = (id(statement), (*parameters, *map(value_shape, values)))
-
-        def compile_it() -> Code:
-            compiled.statements[key] = compiled.statement(statement, tuple(parameters), compiled.types(values))
-            return compiled.statements[key]
-
-        return self._execute(compiled.statements.get(key), compile_it, values)
+        return self._execute(lambda: compiled.given(statement, parameters or {}))
 
     def run_text(self, text: str, dialect: Dialect | None = None) -> Result:
         """Runs a statement as it is written. Of statements that differ only in their literals, one is read and compiled."""
         compiled, spoken = self.store.compiled, dialect or self.store.dialect
-        literal = compiled.rules.literal
-        found = shape(text, spoken, value_shape)
-        if found is None or (found.templates and found.text in compiled.no_batches):
-            return self.run(read_statement(text, spoken))
-        types = tuple(literal(value).type for value in (*found.values.values(), *found.examples()))
-        key = (found.text, spoken, types, len(found.templates))
+        return self._execute(lambda: compiled.written(text, spoken))
 
-        def compile_it() -> Code:
-            compiled.shapes[key] = compiled.shaped(found, spoken, types)
-            return compiled.shapes[key]
-
-        def as_database_has_it(value: Any) -> Any:
-            plain = type(value) is str or (type(value) is int and -(2**63) <= value < 2**63)
-            return value if plain else literal(value).value
-
-        values: list[Any] = [as_database_has_it(value) for value in found.values.values()]
-        if found.templates:
-            values.append([(place, [as_database_has_it(value) for value in row]) for place, row in found.rows])
-        try:
-            return self._execute(compiled.shapes.get(key), compile_it, values)
-        except NoBatch:
-            compiled.no_batches.add(found.text)
-            self.failed = False
-            return self.run(read_statement(text, spoken))
-
-    def _execute(self, code: Code | None, compile_it: Callable[[], Code], values: Sequence[Any]) -> Result:
+    def _execute(self, prepare: Callable[[], Prepared]) -> Result:
         store = self.store
         if self.failed:
             raise ExecutionError("aborted", "the transaction has failed; nothing is done until it is rolled back")
         mark = len(store.undo)
         try:
-            if code is None:
-                code = compile_it()
+            code, values = prepare()
             answer = code.function(store, *values)
         except BaseException:
             take_back(store.undo, mark)

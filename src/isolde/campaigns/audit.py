@@ -1,0 +1,63 @@
+"""Could a correct database have given the answers of a log? From a file, or from a history in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from isolde._core import AS_USUAL, Reading
+from isolde.engines.audit.audit import BUDGET, AuditOptions, audit
+from isolde.errors import UsageError
+from isolde.findings import Report
+from isolde.formats import decode, read
+from isolde.formats.tables import sql_history
+from isolde.history import History
+from isolde.levels import Level
+
+PAPER = "paper"
+DEFINITIONS = ("default", PAPER)
+__all__ = ["BUDGET", "DEFINITIONS", "AuditQuestion", "audit_file", "audit_history"]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditQuestion:
+    """What is asked of a log. ``names`` are levels by long or short name, or ``STORE:LEVEL``; none: serializable."""
+
+    names: tuple[str, ...] = ()
+    definition: str = "default"
+    settings: tuple[tuple[str, str], ...] = ()
+    session_order: bool = True
+    skip_unsupported: bool = False
+    budget: int = BUDGET
+    seconds: float | None = None
+    order: bool = False
+
+    def __post_init__(self) -> None:
+        """Unknown names are refused before a file is read."""
+        self.options()
+
+    def options(self) -> AuditOptions:
+        if self.definition not in DEFINITIONS:
+            raise UsageError(f"no definition {self.definition!r}; there are {' and '.join(DEFINITIONS)}")
+        return AuditOptions(
+            self.names or (Level.SERIALIZABLE.value,),
+            self.definition == PAPER,
+            self.settings,
+            self.session_order,
+            self.skip_unsupported,
+            self.budget,
+            self.seconds,
+            self.order,
+        )
+
+
+def audit_file(path: str, question: AuditQuestion, *, format: str | None = None, reading: Reading = AS_USUAL) -> Report:
+    """Reads the log at ``path`` (``-`` is standard input) and judges it."""
+    return audit_history(decode(read(path, format, reading)), question, path)
+
+
+def audit_history(history: History, question: AuditQuestion, name: str = "log") -> Report:
+    """Judges a log that is in memory; ``name`` is what the report calls it."""
+    report = audit(sql_history(history, name), question.options(), name)
+    named = {transaction.id: transaction for transaction in history.transactions}
+    shown = {one for finding in report.findings for shown in finding.evidence for one in getattr(shown, "core", ())}
+    return replace(report, exhibit=tuple(named[one] for one in named if one in shown))

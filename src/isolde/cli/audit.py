@@ -1,0 +1,122 @@
+"""``isolde audit``."""
+
+from __future__ import annotations
+
+import click
+
+from isolde._core import FailedCas
+from isolde.campaigns.audit import BUDGET, DEFINITIONS, AuditQuestion, audit_file
+from isolde.cli.keeping import keep_report, report_option
+from isolde.cli.main import Exit, paint, say, status_of
+from isolde.cli.reading import reading_of, reading_options
+from isolde.errors import IsoldeError, MistakeError, UsageError
+from isolde.formats import NAMES
+from isolde.report.any import as_document, as_text
+from isolde.visible import dumped
+
+_SERIOUS = (Exit.USAGE, Exit.OUTSIDE, Exit.VIOLATED, Exit.UNDECIDED, Exit.HOLDS)
+
+
+@click.command()
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.option(
+    "--level",
+    "-l",
+    "names",
+    multiple=True,
+    metavar="LEVEL",
+    help="ser, strict-ser, si, strict-si or rc, or a store model such as postgresql:read-committed; may be given several times."
+    " [default: serializable]",
+)
+@click.option(
+    "--format", type=click.Choice(NAMES), metavar="FORMAT", help="The files' format. [default: told by content]"
+)
+@reading_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document (with several files, one a line).")
+@click.option(
+    "--definition",
+    type=click.Choice(DEFINITIONS),
+    default=DEFINITIONS[0],
+    show_default=True,
+    help="What the levels mean: ours, or section 6 of the paper with repairs, in the order of end alone.",
+)
+@click.option(
+    "--setting",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Of a store model: what changes its levels, as innodb_snapshot_isolation=ON. [default: the log's header]",
+)
+@click.option("--session-order/--no-session-order", default=True, help="Must the order inside a session be kept?")
+@click.option(
+    "--skip-unsupported",
+    is_flag=True,
+    help="Leave out statements that the transaction language cannot say, and name them; a violation stands without them.",
+)
+@click.option(
+    "--budget",
+    type=click.IntRange(min=0, max=2**63 - 1),
+    default=BUDGET,
+    show_default=True,
+    metavar="N",
+    help="Transactions that a search may place, counted again each time, for one level.",
+)
+@click.option("--time", "seconds", type=click.FloatRange(min=0), metavar="SECONDS", help="Time for one level.")
+@click.option(
+    "--witness-order", is_flag=True, help="Print the order that explains a satisfied level, and what was read."
+)
+@report_option
+def audit(
+    logs: tuple[str, ...],
+    names: tuple[str, ...],
+    format: str | None,
+    failed_cas: FailedCas,
+    line_limit: int | None,
+    size_limit: int | None,
+    as_json: bool,
+    definition: str,
+    settings: tuple[str, ...],
+    session_order: bool,
+    skip_unsupported: bool,
+    budget: int,
+    seconds: float | None,
+    witness_order: bool,
+    report: str | None,
+) -> int:
+    """Could a correct database have given these answers to these SQL transactions?
+
+    LOG is a history with SQL statements, as 'isolde run' records it; - is standard input. The statements are run again in every
+    order, and on every state, that the level allows, until one explains all answers.
+    """
+    pairs = tuple(_pair(text) for text in settings)
+    question = AuditQuestion(names, definition, pairs, session_order, skip_unsupported, budget, seconds, witness_order)
+    if report is not None and len(logs) > 1:
+        raise UsageError("--report takes one log at a time")
+    reading = reading_of(failed_cas, line_limit, size_limit)
+    statuses = []
+    for number, path in enumerate(logs):
+        try:
+            found = audit_file(path, question, format=format, reading=reading)
+        except IsoldeError as error:
+            if len(logs) == 1 or isinstance(error, MistakeError):
+                raise
+            if as_json:
+                click.echo(dumped({"file": path, "error": str(error)}))
+            say(str(error))
+            statuses.append(Exit.USAGE)
+            continue
+        if as_json:
+            named = {"file": path} if len(logs) > 1 else {}
+            click.echo(dumped(named | as_document(found)))
+        else:
+            click.echo(("\n" if number else "") + as_text(found, paint))
+        keep_report(report, found)
+        statuses.append(status_of(found))
+    return min(statuses, key=_SERIOUS.index)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found or not name:
+        raise UsageError(f"--setting {text!r} is no NAME=VALUE")
+    return name, value

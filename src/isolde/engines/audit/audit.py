@@ -1,0 +1,219 @@
+"""Could a correct database have given these answers to these transactions? The door of the engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from isolde.engines.audit.decide import Decision, decide
+from isolde.engines.audit.log import Entry, Log, Refused, log_of
+from isolde.engines.audit.readings import READINGS, WEAKER, Reading, reading_of
+from isolde.engines.audit.search import Allowance, End
+from isolde.engines.audit.stores import (
+    StoreReading,
+    explains,
+    failing_statement,
+    known_settings,
+    readings_of,
+    store_of,
+    store_reading,
+)
+from isolde.engines.audit.violation import blame, core, failing_prefix, no_run, witness_order
+from isolde.findings import (
+    AtLevel,
+    Evidence,
+    FailingPrefix,
+    Finding,
+    LeftOut,
+    LogExplained,
+    LogOrder,
+    LogSubject,
+    NotProved,
+    OnStore,
+    Report,
+    Spent,
+    Under,
+    Verdict,
+)
+from isolde.formats.tables import SqlHistory
+from isolde.history import Status
+from isolde.levels import Level, level_named
+
+BUDGET = 200_000
+"""Placements of transactions that a search may make for one level."""
+EXPLAINING_S = 20.0
+"""Seconds for each level that may explain a violation."""
+_VERDICTS = {End.FOUND: Verdict.SATISFIED, End.NONE: Verdict.VIOLATED, End.SPENT: Verdict.UNDECIDED}
+
+
+Asked = Reading | StoreReading
+
+
+@dataclass(frozen=True, slots=True)
+class AuditOptions:
+    """How a log is judged. ``levels`` are by name, or ``STORE:LEVEL``; ``paper``: as the paper defines them.
+
+    ``settings`` change what a store's level does, beside those of the log's header. ``order``: name the order that explains a
+    satisfied level. ``budget`` bounds a search in placements, ``seconds`` each level.
+    """
+
+    levels: tuple[str, ...] = (Level.SERIALIZABLE.value,)
+    paper: bool = False
+    settings: tuple[tuple[str, str], ...] = ()
+    session_order: bool = True
+    skip_unsupported: bool = False
+    budget: int = BUDGET
+    seconds: float | None = None
+    order: bool = False
+
+    def __post_init__(self) -> None:
+        """Unknown levels and settings are refused before a log is read."""
+        for name in self.levels:
+            self.asked(name, {})
+
+    def asked(self, name: str, known: Mapping[str, str]) -> Asked:
+        """What a name asks for; ``known`` are settings of the log's header."""
+        if ":" not in name:
+            return replace(reading_of(level_named(name)), paper=self.paper)
+        store = name.partition(":")[0]
+        return store_reading(name, {**known_settings(store, known), **dict(self.settings)})
+
+
+def audit(history: SqlHistory, options: AuditOptions, name: str = "log") -> Report:
+    """Judges a log at each level that is asked for."""
+    questions = [options.asked(level, history.settings) for level in options.levels]
+    subject = LogSubject(
+        name,
+        len(history.transactions),
+        sum(one.status is Status.COMMITTED for one in history.transactions),
+        sum(len(one.ops) for one in history.transactions),
+    )
+    session_order = options.session_order and not options.paper
+    try:
+        log = log_of(history, skip_unsupported=options.skip_unsupported, session_order=session_order)
+    except Refused as refused:
+        what = refused.what
+        reason = f"statement {what.statement} of {what.transaction}: {what.reason}; --skip-unsupported leaves it out"
+        findings = [
+            Finding(LogExplained(_under(asked)), Verdict.UNDECIDED, "replay", evidence=(NotProved(reason),))
+            for asked in questions
+        ]
+        return Report(subject, tuple(findings))
+    return Report(subject, tuple(_judged(log, asked, options) for asked in questions))
+
+
+def _under(asked: Asked) -> Under:
+    if isinstance(asked, StoreReading):
+        return OnStore(asked.store, asked.isolation, settings=asked.settings)
+    return AtLevel(asked.level)
+
+
+def _judged(log: Log, asked: Asked, options: AuditOptions) -> Finding:
+    began = time.monotonic()
+    deadline = None if options.seconds is None else began + options.seconds
+    allowance = Allowance(options.budget, deadline)
+    evidence: tuple[Evidence, ...]
+    if isinstance(asked, StoreReading):
+        end, reason = explains(log, asked, allowance)
+        found = Decision(end, f"store-model({asked.store})", allowance.spent, (), reason)
+    else:
+        found = decide(log, asked, allowance)
+    if found.end is End.SPENT:
+        evidence = (NotProved(found.reason),)
+    elif found.end is End.NONE:
+        evidence = (_failing(log, asked, options, allowance),)
+    else:
+        evidence = (LogOrder(*witness_order(log, found.witness)),) if options.order and found.witness else ()
+    if log.left_out:
+        texts = tuple(f"statement {one.statement} of {one.transaction}: {one.reason}" for one in log.left_out)
+        evidence = (*evidence, LeftOut(texts))
+    return Finding(
+        LogExplained(_under(asked)),
+        _VERDICTS[found.end],
+        found.method,
+        Spent(time.monotonic() - began, (("explored", found.steps),)),
+        evidence,
+    )
+
+
+def _failing(log: Log, asked: Asked, options: AuditOptions, allowance: Allowance) -> FailingPrefix:
+    """What is wrong, and what explains it all the same."""
+    if isinstance(asked, StoreReading):
+        length, place = failing_statement(log, asked, allowance)
+        wrong = no_run(log.entries[length - 1], place, asked.name)
+        to_blame: tuple[Entry, ...] = (log.entries[length - 1],)
+    else:
+        length = failing_prefix(log, asked, allowance) or len(log.entries)
+        wrong = blame(log, asked, length, allowance)
+        to_blame = core(log, asked, length)
+    explained, undecided = explaining(log, asked, options)
+    sentence = wrong.sentence[0].upper() + wrong.sentence[1:]
+    if explained:
+        sentence += f" {_listed(explained)} explains the log."
+    elif undecided:
+        sentence += f" Whether {_listed(undecided)} explains the log was not decided."
+    return FailingPrefix(
+        length,
+        log.entries[length - 1].id,
+        wrong.statement,
+        wrong.expected,
+        wrong.observed,
+        "isolation" if explained or undecided else "semantic",
+        sentence,
+        tuple(entry.id for entry in to_blame),
+        tuple(explained),
+    )
+
+
+def explaining(log: Log, asked: Asked, options: AuditOptions) -> tuple[list[str], list[str]]:
+    """The strongest of the weaker levels, and of the levels of the log's own database, that explain the log; and those that were
+    not decided.
+    """
+    explained: list[Level] = []
+    undecided: list[str] = []
+    if isinstance(asked, StoreReading):
+        todo, paper = [Level.STRICT_SERIALIZABLE], False
+    else:
+        todo, paper = list(WEAKER[asked.level]), asked.paper
+    seen: set[Level] = set()
+    while todo:
+        one = todo.pop(0)
+        if one in seen:
+            continue
+        seen.add(one)
+        end = decide(log, replace(READINGS[one], paper=paper), _short_allowance(options)).end
+        if end is End.FOUND:
+            explained.append(one)
+            continue
+        if end is End.SPENT and (log.timed or not READINGS[one].strict):
+            undecided.append(one.value)
+        todo += WEAKER[one]
+    below = {lower for one in explained for lower in _below(one)}
+    names = [one.value for one in explained if one not in below]
+    settings = {**known_settings(store_of(log), log.history.settings), **dict(options.settings)}
+    for reading in readings_of(log, settings):
+        if reading == asked:
+            continue
+        end, _ = explains(log, reading, _short_allowance(options))
+        if end is End.FOUND:
+            return [*names, reading.name], undecided
+        if end is End.SPENT:
+            undecided.append(reading.name)
+    return names, undecided
+
+
+def _short_allowance(options: AuditOptions) -> Allowance:
+    """For what explains a violation, which is known already."""
+    return Allowance(options.budget, time.monotonic() + min(options.seconds or EXPLAINING_S, EXPLAINING_S))
+
+
+def _below(level: Level) -> set[Level]:
+    found: set[Level] = set()
+    for one in WEAKER[level]:
+        found |= {one} | _below(one)
+    return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " or ".join(names)

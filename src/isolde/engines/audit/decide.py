@@ -1,0 +1,141 @@
+"""Does a level explain a log? First the log is followed as it was recorded; where that fails, all orders are searched.
+
+Following can prove that a level explains the log, never that it does not. What a search found is run again, transaction by
+transaction with the states of the witness, before it is believed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from isolde.engines.audit.follow import Following, run_at
+from isolde.engines.audit.log import Entry, Log
+from isolde.engines.audit.paper import PaperSearch
+from isolde.engines.audit.readings import Reading, Reads
+from isolde.engines.audit.replay import Mismatch, Replay
+from isolde.engines.audit.search import Allowance, End, Placed, Search
+from isolde.engines.audit.timeline import Timeline
+from isolde.errors import MistakeError
+
+NEEDS_TIMES = "a strict level needs start and end of every committed transaction, which this log does not have"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """``witness`` explains the log, if it was ``FOUND``. ``reason``: why nothing was decided."""
+
+    end: End
+    method: str
+    steps: int
+    witness: tuple[Placed, ...] = ()
+    reason: str = ""
+
+
+def decide(log: Log, reading: Reading, allowance: Allowance, *, follow: bool = True) -> Decision:
+    """Whether the level explains the whole log."""
+    if reading.strict and not log.timed and not (reading.paper and reading.reads is Reads.LATEST):
+        return Decision(End.SPENT, "search", 0, reason=NEEDS_TIMES)
+    if reading.paper:
+        return _by_paper(log, reading, allowance)
+    if follow:
+        found = _followed(log, reading, allowance)
+        if found is not None:
+            return found
+    replay = Replay(log)
+    search = Search(replay, reading, log.entries, allowance)
+    end = search.run()
+    if end is End.FOUND:
+        witness = tuple(search.placed)
+        verify(log, reading, witness)
+        return Decision(end, "search", allowance.spent, witness)
+    return _not_found(replay, end, allowance, "search")
+
+
+def _by_paper(log: Log, reading: Reading, allowance: Allowance) -> Decision:
+    replay = Replay(log)
+    search = PaperSearch(replay, reading, log.entries, allowance)
+    end = search.run()
+    if end is End.FOUND:
+        return Decision(end, "paper", allowance.spent, search.placed)
+    return _not_found(replay, end, allowance, "paper")
+
+
+def _not_found(replay: Replay, end: End, allowance: Allowance, method: str) -> Decision:
+    if replay.refused is not None:
+        entry, place, error = replay.refused
+        reason = f"statement {place} of {entry.id} cannot be judged: {error}"
+        return Decision(End.SPENT, method, allowance.spent, reason=reason)
+    reason = ""
+    if end is End.SPENT:
+        reason = (
+            f"no order was found within {allowance.spent:,} placements of transactions, and not all were tried;"
+            " give more with --budget or --time"
+        )
+    return Decision(end, method, allowance.spent, reason=reason)
+
+
+def _followed(log: Log, reading: Reading, allowance: Allowance) -> Decision | None:
+    following = Following(Replay(log), reading, log.entries, Allowance(2**62, allowance.deadline))
+    found = following.run()
+    witness = tuple(following.timeline.placed)
+    following.timeline.cut(0)
+    if not found:
+        return None
+    if following.searched:
+        verify(log, reading, witness)
+    method = "replay and search" if following.searched else "replay"
+    return Decision(End.FOUND, method, len(witness) + following.searched, witness)
+
+
+def verify(log: Log, reading: Reading, witness: tuple[Placed, ...]) -> None:
+    """Runs a witness again and looks at everything that the level asks for; a mistake of ours is never a verdict."""
+    timeline = Timeline(Replay(log))
+    position: dict[int, int] = {}
+    try:
+        for place, placed in enumerate(witness):
+            entry = log.entries[placed.number]
+            _verify_states(log, reading, entry, placed, place, position)
+            effects = run_at(timeline, entry, placed.snapshots)
+            if isinstance(effects, Mismatch):
+                raise MistakeError(f"the order that explains the log does not: {entry.id} answers something else")
+            first = min(placed.snapshots, default=place)
+            if reading.first_committer and timeline.written_since(first, effects) is not None:
+                raise MistakeError(f"the order that explains the log does not: {entry.id} has a conflict")
+            position[entry.number] = place
+            timeline.place(placed, effects)
+        missing = [entry.id for entry in log.entries if not entry.maybe and entry.number not in position]
+        if missing:
+            raise MistakeError(f"the order that explains the log leaves out {missing[0]}")
+    finally:
+        timeline.cut(0)
+
+
+def _verify_states(
+    log: Log, reading: Reading, entry: Entry, placed: Placed, place: int, position: dict[int, int]
+) -> None:
+    states = placed.snapshots
+    lowest = 0
+    for number in entry.before:
+        if number in position:
+            lowest = max(lowest, position[number] + 1)
+        elif not log.entries[number].maybe:
+            raise MistakeError(f"the order that explains the log breaks the session of {entry.id}")
+    if reading.strict and entry.start is not None:
+        for other in log.entries:
+            if other.maybe or other.end is None or other.end >= entry.start:
+                continue
+            if other.number not in position:
+                raise MistakeError(f"the order that explains the log breaks real time at {entry.id}")
+            lowest = max(lowest, position[other.number] + 1)
+    wrong = {
+        Reads.LATEST: any(state != place for state in states),
+        Reads.ONE_SNAPSHOT: len(set(states)) > 1 or any(not lowest <= state <= place for state in states),
+        Reads.EACH_STATEMENT: list(states) != sorted(states) or any(state > place for state in states),
+    }
+    if wrong[reading.reads]:
+        raise MistakeError(f"the order that explains the log gives {entry.id} states that the level does not allow")
+
+
+def part_of(log: Log, entries: list[Entry]) -> Log:
+    """The log with other entries; their numbers are places in the whole log."""
+    return replace(log, entries=entries)

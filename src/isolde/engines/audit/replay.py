@@ -1,0 +1,184 @@
+"""Transactions run on the current rows of a log's store, and judged by their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from isolde.engines.audit.answers import (
+    CONCURRENCY,
+    Rows,
+    same_bag,
+    same_cut,
+    same_error,
+    same_list,
+    same_order,
+    shown_rows,
+)
+from isolde.engines.audit.log import Ask, Entry, Log
+from isolde.engines.audit.tables import EXISTS, Effects, NamedStore
+from isolde.errors import ExecutionError, OutsideFragment
+from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A statement that would have answered something else: its place, the rows (or the count, or the error) that it gives."""
+
+    statement: int
+    rows: Rows | None
+    count: int | None
+    error: str | None
+
+    def expected(self) -> tuple[tuple[Any, ...], ...] | None:
+        """What it gives, as rows."""
+        if self.error is not None:
+            return ((f"error: {self.error}",),)
+        if self.rows is not None:
+            return shown_rows(self.rows)
+        return None if self.count is None else ((self.count,),)
+
+
+class Replay:
+    """Runs statements of a log on its store. ``refused``: the first statement that could not be evaluated on the way."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.store: NamedStore = log.store
+        self.refused: tuple[Entry, int, OutsideFragment] | None = None
+        self.runs = 0
+        self._either = log.history.counts is None and log.store.rules.counts_changed
+        self._positions = {
+            entry.number: (EXISTS, *(self.store.catalog.table(name).position for name in entry.tables))
+            for entry in log.entries
+        }
+        self._known: dict[Hashable, Effects | Mismatch] = {}
+
+    def tell_apart(self) -> None:
+        """From now on, what was run on the same rows is not run again."""
+        self.store.tell_apart()
+        self._known.clear()
+
+    # One transaction
+
+    def whole(self, entry: Entry) -> Effects | Mismatch:
+        """All of a transaction on the current rows: its effects, or the first statement that answers something else."""
+        store, mark = self.store, len(self.store.undo)
+        self.runs += 1
+        try:
+            for place, ask in enumerate(entry.asks):
+                found = self._judge(entry, place, ask)
+                if found is not None:
+                    return found
+            return store.effects(mark, entry.number)
+        finally:
+            store.undone(mark)
+
+    def remembered(self, entry: Entry) -> Effects | Mismatch:
+        """The same, run once for the same rows of the tables that it looks at."""
+        sums = self.store.sums
+        assert sums is not None, "states are not told apart"
+        key = (entry.number, *(sums[position] for position in self._positions[entry.number]))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self.whole(entry)
+        return found
+
+    def one(self, entry: Entry, place: int, own: Effects, own_key: Hashable) -> Effects | Mismatch:
+        """One statement on the current rows with these own writes over them: the own writes after it.
+
+        With a key for the own writes, it is run once for the same rows.
+        """
+        store, mark = self.store, len(self.store.undo)
+        key = None
+        if own_key is not None and store.sums is not None:
+            sums = store.sums
+            key = (entry.number, place, own_key, *(sums[position] for position in self._positions[entry.number]))
+            found = self._known.get(key)
+            if found is not None:
+                return found
+        self.runs += 1
+        try:
+            store.overlay(own)
+            found = self._judge(entry, place, entry.asks[place])
+            if found is None:
+                found = store.effects(mark, entry.number)
+        finally:
+            store.undone(mark)
+        if key is not None:
+            self._known[key] = found
+        return found
+
+    # One statement
+
+    def _judge(self, entry: Entry, place: int, ask: Ask) -> Mismatch | None:
+        """Runs a statement and leaves its changes; ``None`` if it answers what was recorded."""
+        mark = len(self.store.undo)
+        if ask.error in CONCURRENCY:
+            return None
+        try:
+            count, rows = ask.run()
+        except ExecutionError as error:
+            self.store.undone(mark)
+            return None if ask.free or _may_fail(error, ask.error) else Mismatch(place, None, None, error.word)
+        except (AbortSignal, AssertionSignal):
+            self.store.undone(mark)
+            return None if ask.free or ask.error is not None else Mismatch(place, None, None, "other")
+        except OutsideFragment as error:
+            self.store.undone(mark)
+            return self._opened(entry, place, ask, error)
+        if ask.free:
+            return None
+        if ask.error is not None:
+            return Mismatch(place, rows, count, None)
+        if not self._right_count(ask, count, mark):
+            return Mismatch(place, rows if ask.rows is not None else None, count, None)
+        if rows is None or ask.rows is None or self._right_rows(ask, rows):
+            return None
+        return Mismatch(place, rows, count, None)
+
+    def _right_rows(self, ask: Ask, rows: Rows) -> bool:
+        assert ask.rows is not None
+        if ask.opened is None:
+            return same_bag(rows, ask.rows)
+        if same_list(rows, ask.rows):
+            return True
+        every, keys, offset, limit = ask.opened()
+        if offset == 0 and limit is None:
+            return same_order(every, keys, ask.rows)
+        return same_cut(every, keys, offset, limit, ask.rows)
+
+    def _opened(self, entry: Entry, place: int, ask: Ask, error: OutsideFragment) -> Mismatch | None:
+        """A query whose answer is open: right is whatever it may give. Anything else cannot be judged."""
+        if ask.opened is not None and ask.error is None and ask.rows is not None:
+            try:
+                every, keys, offset, limit = ask.opened()
+            except (OutsideFragment, ExecutionError):
+                pass
+            else:
+                fits = same_cut(every, keys, offset, limit, ask.rows)
+                last = None if limit is None else offset + limit
+                return None if fits else Mismatch(place, every[offset:last], None, None)
+        if self.refused is None:
+            self.refused = (entry, place, error)
+        return Mismatch(place, None, None, None)
+
+    def _right_count(self, ask: Ask, count: int | None, mark: int) -> bool:
+        if count is None or ask.count is None or count == ask.count:
+            return True
+        if not self._either:
+            return False
+        # Whether rows that were found or that were changed are counted is not told: either is right.
+        store = self.store
+        store.undone(mark)
+        store.counts_found = not store.counts_found
+        try:
+            other, _ = ask.run()
+        finally:
+            store.counts_found = not store.counts_found
+        return other == ask.count
+
+
+def _may_fail(error: ExecutionError, observed: str | None) -> bool:
+    return observed is not None and same_error(error, observed)

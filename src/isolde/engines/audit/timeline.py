@@ -1,0 +1,81 @@
+"""The states of a log's store along an order: the effects of those that were placed, and a place to stand on among them.
+
+Going to another state puts effects back or on again, so that standing near the end is cheap, and old states need no memory of
+their own beside the rows that were replaced.
+"""
+
+from __future__ import annotations
+
+from isolde.engines.audit.log import Entry
+from isolde.engines.audit.replay import Mismatch, Replay
+from isolde.engines.audit.search import Placed
+from isolde.engines.audit.tables import Effects, Name
+
+
+class Timeline:
+    """``placed`` are the transactions in their order; state ``n`` is after the first ``n`` of them."""
+
+    def __init__(self, replay: Replay) -> None:
+        self.replay, self.store = replay, replay.store
+        self.placed: list[Placed] = []
+        self._effects: list[Effects] = []
+        self._undo: list[Effects] = []
+        self._here = 0
+
+    def __len__(self) -> int:
+        return len(self.placed)
+
+    def stand(self, state: int) -> None:
+        """Makes the store's rows those of a state."""
+        store = self.store
+        while self._here > state:
+            self._here -= 1
+            store.install(self._undo[self._here])
+        while self._here < state:
+            store.install(self._effects[self._here])
+            self._here += 1
+
+    def place(self, placed: Placed, effects: Effects) -> None:
+        """The next transaction in the order."""
+        self.stand(len(self.placed))
+        self._effects.append(effects)
+        self._undo.append(self.store.install(effects))
+        self.placed.append(placed)
+        self._here += 1
+
+    def cut(self, length: int) -> list[Placed]:
+        """Takes the last ones back, down to so many; they are given."""
+        self.stand(length)
+        gone = self.placed[length:]
+        del self.placed[length:], self._effects[length:], self._undo[length:]
+        return gone
+
+    def let_go(self, state: int) -> None:
+        """Forgets what is needed to stand on states before this one."""
+        for place in range(state - 1, -1, -1):
+            if not self._undo[place] and not self._effects[place]:
+                return
+            self._undo[place] = self._effects[place] = {}
+
+    # Transactions on states
+
+    def whole(self, entry: Entry, state: int) -> Effects | Mismatch:
+        """A transaction run on one state."""
+        self.stand(state)
+        return self.replay.whole(entry)
+
+    def written_since(self, state: int, names: Effects) -> Name | None:
+        """A row among these that somebody wrote after a state."""
+        for place in range(state, len(self._effects)):
+            for name in self._effects[place]:
+                if name in names:
+                    return name
+        return None
+
+    def conflict(self, state: int, names: Effects) -> tuple[int, Name] | None:
+        """The first one placed after a state that wrote one of these rows, by its number."""
+        for place in range(state, len(self._effects)):
+            for name in self._effects[place]:
+                if name in names:
+                    return self.placed[place].number, name
+        return None

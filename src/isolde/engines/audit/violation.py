@@ -1,0 +1,199 @@
+"""What is wrong with a log that a level does not explain: how far it goes, which answer, and which transactions are to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from isolde.engines.audit.answers import shown_rows
+from isolde.engines.audit.decide import decide, part_of
+from isolde.engines.audit.follow import run_at
+from isolde.engines.audit.log import Ask, Entry, Log
+from isolde.engines.audit.readings import Reading, Reads
+from isolde.engines.audit.replay import Mismatch, Replay
+from isolde.engines.audit.search import Allowance, End, Placed, Search
+from isolde.engines.audit.timeline import Timeline
+
+CORE_STEPS = 5_000
+CORE_MAX = 60
+"""Of longer prefixes only the last transaction is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """The answer that nothing explains. ``conflict``: no answer is wrong, but this transaction wrote the same row."""
+
+    statement: int
+    expected: tuple[tuple[Any, ...], ...] | None
+    observed: tuple[tuple[Any, ...], ...] | None
+    sentence: str
+
+
+def failing_prefix(log: Log, reading: Reading, allowance: Allowance) -> int | None:
+    """The length of the shortest beginning, by ``end``, that no order explains; ``None`` if that was not decided."""
+    for length in range(1, len(log.entries) + 1):
+        entries = log.entries[:length]
+        if entries[-1].maybe:
+            # It need not have taken effect.
+            continue
+        found = decide(part_of(log, entries), reading, Allowance(allowance.steps, allowance.deadline))
+        if found.end is End.NONE:
+            return length
+        if found.end is End.SPENT:
+            return None
+    return None
+
+
+def blame(log: Log, reading: Reading, length: int, allowance: Allowance) -> Blame:
+    """What is wrong with the last answer of a failing prefix."""
+    entries = log.entries[:length]
+    last = entries[-1]
+    before = part_of(log, entries[:-1])
+    found = decide(before, reading, Allowance(allowance.steps, allowance.deadline))
+    timeline = Timeline(Replay(part_of(log, entries)))
+    try:
+        for placed in found.witness:
+            effects = run_at(timeline, log.entries[placed.number], placed.snapshots)
+            if isinstance(effects, Mismatch):
+                break
+            timeline.place(placed, effects)
+        return _blamed(log, reading, last, timeline)
+    finally:
+        timeline.cut(0)
+
+
+def _blamed(log: Log, reading: Reading, last: Entry, timeline: Timeline) -> Blame:
+    lowest = len(timeline) if reading.reads is Reads.LATEST else 0
+    failures: list[Mismatch] = []
+    for state in range(len(timeline), lowest - 1, -1):
+        effects = timeline.whole(last, state)
+        if not isinstance(effects, Mismatch):
+            return _conflicting(log, reading, last, timeline, state, effects)
+        failures.append(effects)
+    furthest = max(failure.statement for failure in failures)
+    chosen = [failure for failure in failures if failure.statement == furthest]
+    ask = last.asks[furthest]
+    gives = list(dict.fromkeys(_answer_text(ask, failure) for failure in chosen))
+    where = _WHERE[reading.reads]
+    sentence = (
+        f"statement {furthest} of {last.id}, '{_short(ask.text)}', {_observed_text(ask)}; {where} it"
+        f" {' or '.join(gives[:3])}{' or something else' if len(gives) > 3 else ''}."
+    )
+    return Blame(furthest, chosen[0].expected(), _observed(ask), sentence)
+
+
+_WHERE = {
+    Reads.LATEST: "where it comes in an order that explains the others,",
+    Reads.ONE_SNAPSHOT: "on any snapshot of an order that explains the others,",
+    Reads.EACH_STATEMENT: "on any state of an order that explains the others,",
+}
+
+
+def _conflicting(log: Log, reading: Reading, last: Entry, timeline: Timeline, state: int, effects: Any) -> Blame:
+    conflict = timeline.conflict(state, effects)
+    if conflict is None or not reading.first_committer:
+        sentence = f"no order of the transactions up to {last.id} gives all of their answers."
+        place = len(last.asks) - 1
+        return Blame(max(place, 0), None, _observed(last.asks[place]) if last.asks else None, sentence)
+    number, (position, name) = conflict
+    other = log.entries[number]
+    table = log.store.catalog.tables[position].table.name if position >= 0 else "the list of tables"
+    place = next(
+        (n for n, ask in enumerate(last.asks) if table in ask.tables and not ask.text.lower().startswith("select")), 0
+    )
+    key = ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+    sentence = (
+        f"{last.id} and {other.id} both write the row {key} of {table}, and neither saw what the other wrote:"
+        f" the second of them may not commit."
+    )
+    return Blame(place, None, _observed(last.asks[place]), sentence)
+
+
+def no_run(last: Entry, place: int, model: str) -> Blame:
+    """The same for a store model: which statement no run gets the answer of."""
+    ask = last.asks[place]
+    sentence = (
+        f"statement {place} of {last.id}, '{_short(ask.text)}', {_observed_text(ask)}; no run of {model} that keeps"
+        " sessions and times gives this answer after those before it."
+    )
+    return Blame(place, None, _observed(ask), sentence)
+
+
+def core(log: Log, reading: Reading, length: int) -> tuple[Entry, ...]:
+    """Transactions whose answers suffice for the contradiction, whatever the others did and answered."""
+    entries = log.entries[:length]
+    last = entries[-1]
+    if length > CORE_MAX:
+        return (last,)
+    judged = list(entries)
+    for one in list(entries[:-1]):
+        without = [entry for entry in judged if entry is not one]
+        if _contradicts(log, reading, entries, without):
+            judged = without
+    return tuple(judged)
+
+
+def _contradicts(log: Log, reading: Reading, entries: Sequence[Entry], judged: Sequence[Entry]) -> bool:
+    kept = {entry.number for entry in judged}
+    freed = [entry if entry.number in kept else _freed(entry) for entry in entries]
+    everything = [*freed, *log.entries[len(entries) :]]
+    replay = Replay(part_of(log, everything))
+    search = Search(replay, reading, freed, Allowance(CORE_STEPS))
+    return search.run() is End.NONE and replay.refused is None
+
+
+def _freed(entry: Entry) -> Entry:
+    return replace(entry, maybe=True, asks=tuple(replace(ask, free=True, error=None) for ask in entry.asks))
+
+
+# Words
+
+
+def _observed(ask: Ask) -> tuple[tuple[Any, ...], ...] | None:
+    if ask.error is not None:
+        return ((f"error: {ask.error}",),)
+    if ask.rows is not None:
+        return shown_rows(ask.rows)
+    return None if ask.count is None else ((ask.count,),)
+
+
+def _observed_text(ask: Ask) -> str:
+    if ask.error is not None:
+        return f"failed ({ask.error})"
+    if ask.rows is not None:
+        return f"returned {_rows_text(ask.rows)}"
+    return "succeeded" if ask.count is None else f"counted {ask.count}"
+
+
+def _answer_text(ask: Ask, failure: Mismatch) -> str:
+    if failure.error is not None:
+        return f"fails ({failure.error})"
+    if failure.rows is not None and ask.rows is not None:
+        return f"returns {_rows_text(failure.rows)}"
+    if failure.count is not None and ask.error is None:
+        return f"counts {failure.count}"
+    return "succeeds"
+
+
+def _rows_text(rows: Sequence[Sequence[Any]]) -> str:
+    if not rows:
+        return "no rows"
+    shown = shown_rows(rows[:4]) or ()
+    if len(rows) == 1 and len(shown[0]) == 1:
+        return str(shown[0][0])
+    text = ", ".join("(" + ", ".join(map(str, row)) + ")" for row in shown)
+    return text + (f" and {len(rows) - 4} more rows" if len(rows) > 4 else "")
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 100 else text[:97] + "…"
+
+
+def witness_order(log: Log, witness: Sequence[Placed]) -> tuple[tuple[Any, ...], tuple[tuple[int, ...], ...]]:
+    """The ids of a witness in order, and the states of their statements."""
+    return (
+        tuple(log.entries[placed.number].id for placed in witness),
+        tuple(placed.snapshots for placed in witness),
+    )
