@@ -44,6 +44,7 @@ _VERBS = {
     "run": ("isolde.cli.run", "Does a database keep the isolation level that it promises?"),
     "check": ("isolde.cli.check", "Does a recorded history satisfy a level, and if not, why?"),
     "explore": ("isolde.cli.explore", "Can transactions break an assertion under a level? Explore all they can do."),
+    "infer": ("isolde.cli.infer", "Which is the weakest level at which each transaction of an application is safe?"),
     "generate": ("isolde.cli.generate", "Write a synthetic history, correct at a level or with a chosen anomaly."),
     "convert": ("isolde.cli.convert", "Change a history's format."),
     "show": ("isolde.cli.show", "Look again at a report that --report kept."),

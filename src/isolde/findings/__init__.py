@@ -17,6 +17,7 @@ from isolde.findings.evidence import (
 )
 from isolde.findings.facts import (
     ApplicationFacts,
+    Assignments,
     Fact,
     FaultFacts,
     InvariantFacts,
@@ -72,6 +73,7 @@ __all__ = [
     "Anomaly",
     "ApplicationFacts",
     "ApplicationSubject",
+    "Assignments",
     "AtLevel",
     "BrokenInvariant",
     "Case",
