@@ -45,6 +45,7 @@ _VERBS = {
     "check": ("isolde.cli.check", "Does a recorded history satisfy a level, and if not, why?"),
     "audit": ("isolde.cli.audit", "Could a correct database have given these answers to these SQL transactions?"),
     "explore": ("isolde.cli.explore", "Can transactions break an assertion under a level? Explore all they can do."),
+    "infer": ("isolde.cli.infer", "Which is the weakest level at which each transaction of an application is safe?"),
     "generate": ("isolde.cli.generate", "Write a synthetic history, correct at a level or with a chosen anomaly."),
     "convert": ("isolde.cli.convert", "Change a history's format."),
     "show": ("isolde.cli.show", "Look again at a report that --report kept."),

@@ -20,6 +20,7 @@ from isolde.findings.evidence import (
 )
 from isolde.findings.facts import (
     ApplicationFacts,
+    Assignments,
     Fact,
     FaultFacts,
     InvariantFacts,
@@ -75,6 +76,7 @@ __all__ = [
     "Anomaly",
     "ApplicationFacts",
     "ApplicationSubject",
+    "Assignments",
     "AtLevel",
     "BrokenInvariant",
     "ByOracle",

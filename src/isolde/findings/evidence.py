@@ -133,10 +133,11 @@ class SafeAt:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A level at which a transaction is not safe, and what breaks there."""
+    """A level at which a transaction is not safe, and what breaks there. ``above``: it is stronger than one that is safe."""
 
     level: str
     broken: BrokenInvariant
+    above: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,4 +156,12 @@ class Remark:
     text: str
 
 
-Fact = EvidenceUsed | Frontier | RunFacts | ApplicationFacts | MatrixFacts | Remark
+@dataclass(frozen=True, slots=True)
+class Assignments:
+    """The minimal assignments of levels to transactions that are safe; ``complete``: there are no others."""
+
+    listed: tuple[tuple[tuple[str, str], ...], ...]
+    complete: bool
+
+
+Fact = EvidenceUsed | Frontier | RunFacts | ApplicationFacts | MatrixFacts | Remark | Assignments

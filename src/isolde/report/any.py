@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from isolde.findings import ApplicationFacts, HistorySubject, MatrixFacts, Report, RunFacts
+from isolde.findings import ApplicationFacts, Assignments, HistorySubject, MatrixFacts, Report, RunFacts
 from isolde.report.application import application_document, render_application
 from isolde.report.document import document
 from isolde.report.general import general_document, render_general
+from isolde.report.infer import infer_document, render_infer
 from isolde.report.matrix import matrix_document, render_matrix
 from isolde.report.run import render_run, run_document
 from isolde.report.terminal import render_report
@@ -23,6 +24,8 @@ def as_text(report: Report, paint: Paint = lambda text, _: text, *, all_cases: b
     if isinstance(report.subject, HistorySubject):
         text = render_report(report, paint, all_cases=all_cases)
         return text if (run := report.fact(RunFacts)) is None else f"{render_run(run)}\n{text}"
+    if report.fact(Assignments) is not None:
+        return render_infer(report, paint)
     return render_general(report, paint)
 
 
@@ -35,4 +38,6 @@ def as_document(report: Report) -> dict[str, Any]:
     if isinstance(report.subject, HistorySubject):
         run = report.fact(RunFacts)
         return ({} if run is None else run_document(run)) | document(report)
+    if report.fact(Assignments) is not None:
+        return infer_document(report)
     return general_document(report)

@@ -89,12 +89,12 @@ def _result(finding: Finding) -> dict[str, Any]:
     result |= dict(finding.spent.counts) | {"seconds": round(finding.seconds, 6)}
     if finding.verdict is Verdict.UNDECIDED:
         result["reason"] = finding.reason
-    result["violations"] = [_broken(one) for one in finding.evidence if isinstance(one, BrokenInvariant)]
+    result["violations"] = [broken_document(one) for one in finding.evidence if isinstance(one, BrokenInvariant)]
     for shown in finding.evidence:
         result |= _evidence(shown)
     weaker = [one for one in finding.evidence if isinstance(one, Refused)]
     if weaker:
-        result["weaker"] = [{"level": one.level, "status": "refused"} | _broken(one.broken) for one in weaker]
+        result["weaker"] = [{"level": one.level, "status": "refused"} | broken_document(one.broken) for one in weaker]
     return result | ({"reproduce": finding.reproduce} if finding.reproduce else {})
 
 
@@ -173,7 +173,8 @@ def _evidence(shown: Evidence) -> dict[str, Any]:
             assert_never(shown)
 
 
-def _broken(broken: BrokenInvariant) -> dict[str, Any]:
+def broken_document(broken: BrokenInvariant) -> dict[str, Any]:
+    """What breaks, for programs."""
     content: dict[str, Any] = {"check": broken.check, "explanation": broken.explanation}
     if broken.history is not None:
         content["history"] = [transaction_line(transaction) for transaction in broken.history.transactions]

@@ -1,0 +1,205 @@
+"""Counterexamples for ``infer``: pairs and triples of calls from small states, explored on the store model of a database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement, pairwise, product
+from random import Random
+from typing import Any
+
+from isolde.campaigns.store import StoreOptions, explore_on_store
+from isolde.engines.explore.invariants import holds, loaded_store
+from isolde.engines.explore.program import Program, populated
+from isolde.engines.infer.prove import Assignment, Failure
+from isolde.engines.infer.search import Nogood
+from isolde.errors import ExecutionError, IsoldeError
+from isolde.findings import BrokenInvariant
+from isolde.history.schedule import Schedule
+from isolde.semantics.concrete import Store
+from isolde.tx.dialects import Dialect
+from isolde.workloads.application import Application
+
+Rows = Mapping[str, Sequence[tuple[Any, ...]]]
+Call = tuple[str, tuple[Any, ...]]
+
+_STATES = 24
+_DRAWS = 60
+_PAIRS = 10
+_TRIPLES = 12
+_STATES_MAX = 6_000
+_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A program and the levels of its transactions, with what breaks and the schedule that leads there."""
+
+    rows: Rows
+    calls: tuple[Call, ...]
+    broken: BrokenInvariant
+    schedule: Schedule
+
+
+@dataclass(eq=False)
+class Refuter:
+    """Looks for counterexamples on the model of ``store``. ``application`` has the invariants that are judged."""
+
+    application: Application
+    store: str
+    settings: Mapping[str, str]
+    levels: Sequence[str]
+    names: Sequence[str]
+    deadline: float | None = None
+    explored: int = 0
+    _states: list[Store] = field(default_factory=list)
+    _tried: set[tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=set)
+
+    def refute(self, assignment: Assignment, failures: Sequence[Failure]) -> list[Nogood]:
+        """Nogoods that refuse the assignment, if there are any, and others that came with them."""
+        failing = list(dict.fromkeys(failure.transaction for failure in failures))
+        found: list[Nogood] = []
+        for size in (2, 3):
+            for names in self._groups(failing, size):
+                if not any(all(one in names for one, _ in nogood.levels) for nogood in found):
+                    found += self._group(names, tuple(assignment[name] for name in names))
+            if found:
+                return found
+        return found
+
+    def _groups(self, failing: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
+        seen: set[tuple[str, ...]] = set()
+        for first in failing:
+            for others in combinations_with_replacement(self.names, size - 1):
+                names = tuple(sorted((first, *others)))
+                if names not in seen:
+                    seen.add(names)
+                    yield names
+
+    def _group(self, names: tuple[str, ...], levels: tuple[str, ...]) -> list[Nogood]:
+        index = (names, levels)
+        if index in self._tried or (self.deadline is not None and time.monotonic() > self.deadline):
+            return []
+        self._tried.add(index)
+        for rows, calls in self._programs(names):
+            witness = self._witness(rows, calls, dict(zip(names, levels, strict=True)))
+            if witness is not None:
+                return [self._nogood(names, levels, witness), *self._others(names, levels, rows, calls)]
+        return []
+
+    def _others(
+        self, names: tuple[str, ...], levels: tuple[str, ...], rows: Rows, calls: tuple[Call, ...]
+    ) -> Iterator[Nogood]:
+        """The same program at all other levels."""
+        different = list(dict.fromkeys(names))
+        for chosen in product(self.levels, repeat=len(different)):
+            named = dict(zip(different, chosen, strict=True))
+            if tuple(named[name] for name in names) == levels:
+                continue
+            witness = self._witness(rows, calls, named)
+            if witness is not None:
+                yield self._nogood(names, tuple(named[name] for name in names), witness)
+
+    @staticmethod
+    def _nogood(names: tuple[str, ...], levels: tuple[str, ...], witness: Witness) -> Nogood:
+        return Nogood(tuple(dict(zip(names, levels, strict=True)).items()), witness.broken.check, witness)
+
+    def _witness(self, rows: Rows, calls: tuple[Call, ...], levels: Mapping[str, str]) -> Witness | None:
+        parts = {part.name: part.transaction for part in self.application.parts}
+        program = Program(
+            sessions=[[(parts[name], *arguments)] for name, arguments in calls],
+            application=self.application,
+            rows=rows,
+        )
+        options = StoreOptions(self.store, self.levels[0], levels, self.settings, True, _STATES_MAX, _SECONDS)
+        self.explored += 1
+        finding, schedules = explore_on_store(program, options)
+        broken = [one for one in finding.evidence if isinstance(one, BrokenInvariant)]
+        return Witness(rows, calls, broken[0], schedules[0]) if broken else None
+
+    # Programs
+
+    def _programs(self, names: tuple[str, ...]) -> Iterator[tuple[Rows, tuple[Call, ...]]]:
+        """States and calls that all do something when they run alone; those that share most arguments first."""
+        random = Random(repr(names))
+        scored: list[tuple[int, int, Store, tuple[Call, ...]]] = []
+        for _ in range(_DRAWS):
+            store = random.choice(self.states())
+            calls = self._calls(names, random)
+            if all(self._effective(store, call) for call in calls) or random.random() < 0.05:
+                shared = sum(
+                    1
+                    for (_, one), (_, other) in pairwise(calls)
+                    for value in one
+                    if isinstance(value, int) and value in other
+                )
+                scored.append((-shared, len(scored), store, calls))
+        seen: set[tuple[str, str]] = set()
+        for _, _, store, calls in sorted(scored, key=lambda one: one[:2]):
+            index = (repr(store.state()), repr(calls))
+            if index not in seen and len(seen) < (_PAIRS if len(names) == 2 else _TRIPLES):
+                seen.add(index)
+                yield store.state(), calls
+
+    def _calls(self, names: tuple[str, ...], random: Random) -> tuple[Call, ...]:
+        parts = {part.name: part for part in self.application.parts}
+        taken: dict[str, Any] = {}
+        calls = []
+        for name in names:
+            given = parts[name].arguments(random, self._scale(random))
+            order = [local.name for local in parts[name].transaction.procedure.parameters]
+            for parameter in order:
+                value = given[parameter]
+                # Numbers as large as these are ids that nobody else has.
+                if parameter in taken and random.random() < 0.7 and not (isinstance(value, int) and value > 1 << 40):
+                    given[parameter] = taken[parameter]
+                taken[parameter] = given[parameter]
+            calls.append((name, tuple(given[parameter] for parameter in order)))
+        return tuple(calls)
+
+    def _scale(self, random: Random) -> dict[str, int]:
+        return {name: random.randint(1, 2) for name in self.application.scale}
+
+    def states(self) -> list[Store]:
+        """Small states that transactions lead to, one after the other, from small first rows."""
+        if not self._states:
+            for seed in range(_STATES):
+                random = Random(seed)
+                store = self._first(random)
+                for _ in range(seed % 6):
+                    part = random.choice(self.application.parts)
+                    arguments = part.arguments(random, self._scale(random))
+                    self._run(
+                        store,
+                        part.name,
+                        tuple(arguments[local.name] for local in part.transaction.procedure.parameters),
+                    )
+                if self.sound(store):
+                    self._states.append(store)
+        return self._states
+
+    def _first(self, random: Random) -> Store:
+        store = Store(self.application.schema, Dialect.POSTGRESQL)
+        for table, rows in populated(self.application.populate(random, self._scale(random))).items():
+            store.load(table, [tuple(row) for row in rows])
+        return store
+
+    def sound(self, store: Store) -> bool:
+        """Whether all invariants hold of a state."""
+        rows = store.state()
+        return all(
+            holds(one.name, one.violations, rows, lambda: loaded_store(store, rows))
+            for one in self.application.invariants
+        )
+
+    def _effective(self, store: Store, call: Call) -> bool:
+        twin = store.copy()
+        return self._run(twin, *call) and not twin.same_state(store)
+
+    def _run(self, store: Store, name: str, arguments: tuple[Any, ...]) -> bool:
+        try:
+            store.call(self.application.program, name, list(arguments))
+        except (ExecutionError, IsoldeError):
+            return False
+        return True

@@ -1,0 +1,99 @@
+"""``isolde infer``: which is the weakest level at which each transaction is safe?"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+import click
+
+from isolde.cli.keeping import keep_report, report_option
+from isolde.cli.main import Exit, paint, status_of
+from isolde.levels.specifications import CANDIDATES, DATABASES
+
+
+@click.command()
+@click.argument("application")
+@click.option(
+    "--database", required=True, type=click.Choice(DATABASES), help="Whose levels: a database's, or a paper's."
+)
+@click.option("--setting", "settings", multiple=True, metavar="NAME=VALUE", help="As innodb_snapshot_isolation=ON.")
+@click.option(
+    "--invariant", "invariants", multiple=True, metavar="NAME", help="Only this one; may be given several times."
+)
+@click.option("--transaction", "transactions", multiple=True, metavar="NAME", help="Only this one and others so named.")
+@click.option(
+    "--candidates",
+    metavar="LEVELS",
+    help=f"The levels to try, weakest first, with commas. [default: {','.join(CANDIDATES)}]",
+)
+@click.option(
+    "--time", "seconds", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds for the search."
+)
+@click.option("--smtlib", metavar="DIR", help="Write every question to the solver to DIR, as SMT-LIB 2.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@report_option
+def infer(
+    application: str,
+    database: str,
+    settings: tuple[str, ...],
+    invariants: tuple[str, ...],
+    transactions: tuple[str, ...],
+    candidates: str | None,
+    seconds: float | None,
+    smtlib: str | None,
+    as_json: bool,
+    report: str | None,
+) -> int:
+    """Find, for each transaction of APPLICATION, the weakest isolation level at which its invariants cannot be broken.
+
+    APPLICATION is one of 'isolde workloads', or a Python file of your own. A level that is safe is proved; one that is refused
+    comes with transactions, a starting state and an interleaving that the database lets happen.
+    """
+    from isolde.campaigns.infer import InferOptions
+    from isolde.campaigns.infer import infer as campaign
+    from isolde.cli.explore_store import settings_named
+    from isolde.history.json_text import json_text
+    from isolde.report.any import as_document, as_text
+    from isolde.visible import printable_json
+    from isolde.workloads.applications import application_named
+
+    with contextlib.redirect_stdout(sys.stderr):
+        found = application_named(application)
+    line = _Line()
+    options = InferOptions(
+        database=database,
+        settings=settings_named(settings),
+        invariants=invariants,
+        transactions=transactions,
+        candidates=CANDIDATES if candidates is None else _levels(candidates),
+        seconds=seconds,
+        smtlib=smtlib,
+        told=line.show,
+    )
+    with contextlib.redirect_stdout(sys.stderr):
+        result = campaign(found, options)
+    line.clear()
+    keep_report(report, result)
+    click.echo(printable_json(json_text(as_document(result))) if as_json else as_text(result, paint))
+    return Exit(status_of(result))
+
+
+def _levels(text: str) -> tuple[str, ...]:
+    short = {"rc": "read-committed", "rr": "repeatable-read", "ser": "serializable", "ru": "read-uncommitted"}
+    return tuple(short.get(one, one) for one in ("-".join(part.lower().split()) for part in text.split(",")) if one)
+
+
+class _Line:
+    """What is asked at the moment, rewritten in place on a terminal, absent elsewhere."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def show(self, text: str) -> None:
+        if self._shown:
+            sys.stderr.write(f"\r\x1b[K{text[:100]}")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        self.show("")

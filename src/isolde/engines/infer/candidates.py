@@ -1,0 +1,194 @@
+"""What may be true of every commit: candidates for the rely.
+
+Each is a relation of two states, row by row, that holds of a state and itself and of what several steps in a row come to. Those
+that every transaction keeps at its level may be assumed of what others do meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from isolde.engines.infer.problem import SERIAL, Problem
+from isolde.semantics.core.catalog import TableInfo
+from isolde.semantics.core.types import Sort
+from isolde.semantics.sets.state import Base, Book, Committed, Counted, Key
+from isolde.semantics.sets.values import key_places, same, same_row
+from isolde.smt import terms as smt
+from isolde.smt.terms import Term
+
+State = Base | Committed
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """``step`` says it of two states, at a row of ``table``.
+
+    ``touches``: who writes none of these tables keeps it. ``columns``: updates of other columns do not matter.
+    """
+
+    name: str
+    table: TableInfo
+    touches: frozenset[int]
+    columns: frozenset[int]
+    step: Callable[[Book, State, State, Key], Term]
+    stays: bool
+    """Whether rows may not go (else: may not come), for tables where only that can break it."""
+
+
+def candidates(problem: Problem) -> Iterator[Candidate]:
+    """The candidates for an application, by its tables and what is written anywhere."""
+    for link in links(problem):
+        yield from _together(link)
+    writing = [one.writing for one in problem.transactions.values()]
+    for info in problem.catalog.tables:
+        position = info.position
+        inserted = any(position in one.inserts for one in writing)
+        deleted = any(position in one.deletes for one in writing)
+        updated = frozenset[int]().union(*(one.updates.get(position, frozenset()) for one in writing))
+        if not (inserted or deleted or updated):
+            yield _unchanged(info)
+            continue
+        yield from _rows(info, updated)
+        for place in sorted(updated):
+            if info.types[place].sort in {Sort.INTEGER, Sort.DECIMAL} and info.nonnull[place]:
+                yield from _ordered(info, place)
+                yield from _filled(problem, info, place)
+
+
+Link = tuple[TableInfo, tuple[int, ...], TableInfo]
+"""Rows of a table name, by these columns, the row of another that is written or locked together with them."""
+
+
+def links(problem: Problem) -> list[Link]:
+    """Which rows transactions write or lock together, by the terms that name them when they run alone."""
+    found: dict[tuple[int, tuple[int, ...], int], Link] = {}
+    for transaction in problem.transactions.values():
+        if transaction.refused or transaction.reads_only:
+            continue
+        for path in transaction.ways(SERIAL, problem.names):
+            others = [(write.table, write.key) for write in path.writes if write.key is not None]
+            others += [(lock.table, lock.key) for lock in path.timeline.locks]
+            for write in path.writes:
+                if write.changed is not None or write.key is None:
+                    continue
+                values = [value.term for value in write.at(write.key)[1].values]
+                for other, key in others:
+                    if other is write.table or key_places(other) is None:
+                        continue
+                    places = [_place(values, term) for term in key]
+                    columns = tuple(place for place in places if place is not None)
+                    if len(columns) == len(key) and all(write.table.nonnull[place] for place in columns):
+                        found[write.table.position, columns, other.position] = (write.table, columns, other)
+    return list(found.values())
+
+
+def _place(values: Sequence[Term], term: Term) -> int | None:
+    return next((place for place, value in enumerate(values) if value is not None and smt.same_term(value, term)), None)
+
+
+def _together(link: Link) -> Iterator[Candidate]:
+    """A row that comes (or goes) has the row that it names written, or locked, by the same transaction."""
+    info, columns, other = link
+
+    def step(comes: bool, counted: Counted) -> Callable[[Book, State, State, Key], Term]:
+        def say(book: Book, old: State, new: State, key: Key) -> Term:
+            before, after = old.row(info, key), new.row(info, key)
+            one, two = (after, before) if comes else (before, after)
+            named = tuple(one.values[place].known for place in columns)
+            kept = smt.every(same(one.values[place], two.values[place]) for place in columns)
+            book.point(other, named)
+            touched = old.counter(other, counted, named) < new.counter(other, counted, named)
+            return smt.either(smt.no(one.there), smt.both(two.there, kept), touched)
+
+        return say
+
+    shown = ", ".join(info.table.columns[place].name for place in columns)
+    touches = frozenset({info.position})
+    for comes in (True, False):
+        for counted in ("written", "locked"):
+            word = "comes" if comes else "goes"
+            name = f"{info.table.name}: a row that {word} has its {other.table.name} ({shown}) {counted}"
+            yield Candidate(name, info, touches, frozenset(columns), step(comes, counted), not comes)
+
+
+def _unchanged(info: TableInfo) -> Candidate:
+    def step(_: Book, old: State, new: State, key: Key) -> Term:
+        return same_row(old.row(info, key), new.row(info, key))
+
+    return Candidate(f"{info.table.name} never changes", info, frozenset({info.position}), frozenset(), step, True)
+
+
+def _rows(info: TableInfo, updated: frozenset[int]) -> Iterator[Candidate]:
+    name, touches = info.table.name, frozenset({info.position})
+    fixed = tuple(place for place in range(len(info.types)) if place not in updated)
+
+    def staying(places: tuple[int, ...]) -> Callable[[Book, State, State, Key], Term]:
+        def step(_: Book, old: State, new: State, key: Key) -> Term:
+            before, after = old.row(info, key), new.row(info, key)
+            values = smt.every(same(before.values[place], after.values[place]) for place in places)
+            return smt.implies(before.there, smt.both(after.there, values))
+
+        return step
+
+    def old_ones(places: tuple[int, ...]) -> Callable[[Book, State, State, Key], Term]:
+        stay = staying(places)
+        return lambda book, old, new, key: stay(book, new, old, key)
+
+    yield Candidate(f"{name}: rows stay", info, touches, frozenset(fixed), staying(fixed), True)
+    yield Candidate(f"{name}: no new rows", info, touches, frozenset(fixed), old_ones(fixed), False)
+    for place in sorted(updated):
+        column, only = info.table.columns[place].name, frozenset({place})
+        yield Candidate(f"{name}: rows stay with their {column}", info, touches, only, staying((place,)), True)
+        yield Candidate(f"{name}: no new rows, nor {column}", info, touches, only, old_ones((place,)), False)
+
+
+def _ordered(info: TableInfo, place: int) -> Iterator[Candidate]:
+    name, touches = f"{info.table.name}.{info.table.columns[place].name}", frozenset({info.position})
+
+    def rising(rises: bool, stays: bool) -> Callable[[Book, State, State, Key], Term]:
+        def step(_: Book, old: State, new: State, key: Key) -> Term:
+            before, after = old.row(info, key), new.row(info, key)
+            low, high = before.values[place].known, after.values[place].known
+            ordered = low <= high if rises else low >= high
+            there, other = (before, after) if stays else (after, before)
+            return smt.implies(there.there, smt.both(other.there, ordered))
+
+        return step
+
+    for rises in (True, False):
+        for stays in (True, False):
+            word = "rises" if rises else "falls"
+            kept = "rows stay" if stays else "no new rows"
+            yield Candidate(
+                f"{name} only {word}, {kept}", info, touches, frozenset({place}), rising(rises, stays), stays
+            )
+
+
+def _filled(problem: Problem, info: TableInfo, place: int) -> Iterator[Candidate]:
+    """Numbers below a counter that it did not pass before are taken: rows of another table have them, and stay."""
+    places = key_places(info)
+    if places is None:
+        return
+    for other in problem.catalog.tables:
+        named = key_places(other)
+        if other is info or named is None or len(named) != len(places) + 1:
+            continue
+        if any(info.types[a].sort is not other.types[b].sort for a, b in zip(places, named, strict=False)):
+            continue
+
+        def step(book: Book, old: State, new: State, key: Key, other: TableInfo = other) -> Term:
+            counter = key[:-1]
+            before, after = book.row(old, info, counter), book.row(new, info, counter)
+            row, later = old.row(other, key), new.row(other, key)
+            passed = smt.both(
+                before.there,
+                after.there,
+                before.values[place].known <= key[-1],
+                key[-1] < after.values[place].known,
+            )
+            stays = smt.implies(before.there, after.there)
+            return smt.both(stays, smt.implies(row.there, later.there), smt.implies(passed, later.there))
+
+        name = f"{other.table.name}: numbers below {info.table.columns[place].name} of {info.table.name} are taken"
+        yield Candidate(name, other, frozenset({info.position, other.position}), frozenset(), step, True)

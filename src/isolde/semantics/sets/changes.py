@@ -1,0 +1,173 @@
+"""INSERT, UPDATE and DELETE of a transaction: what they write, and what must be so for them to succeed."""
+
+from __future__ import annotations
+
+from isolde.levels.specifications import Reads, Writes
+from isolde.semantics.core.catalog import TableInfo
+from isolde.semantics.core.plan import Visit, plan
+from isolde.semantics.core.relations import Delete, Insert, OnConflict, Update
+from isolde.semantics.sets.ghosts import Ghosts
+from isolde.semantics.sets.path import Path
+from isolde.semantics.sets.queries import Tables
+from isolde.semantics.sets.state import Book, Key, Universal, View, Write
+from isolde.semantics.sets.timeline import Lock
+from isolde.semantics.sets.values import Row, Value, key_places, merged, outside, same_row, terms_of
+from isolde.smt import terms as smt
+from isolde.smt.terms import Term
+from isolde.tx.statements import InsertMode
+
+
+class Changes:
+    """Changes of one path."""
+
+    def __init__(self, ghosts: Ghosts, path: Path) -> None:
+        self.ghosts, self.path, self.book = ghosts, path, path.book
+
+    def _tables(self, view: View) -> Tables:
+        return Tables(self.book, self.ghosts, view)
+
+    # UPDATE and DELETE
+
+    def changed(self, change: Update | Delete) -> Term:
+        """Writes what an UPDATE or DELETE writes; gives the number of rows."""
+        info = change.scan.table
+        if change.returning or change.rereading:
+            raise outside("RETURNING")
+        if isinstance(change, Update) and {one.place for one in change.sets} & set(key_places(info) or ()):
+            raise outside("an UPDATE of a primary key")
+        (visit,) = plan(change.scan, change.where).steps
+        assert isinstance(visit, Visit)
+        search, check = self.path.timeline.changing(self.book)
+        found, again = self.path.view(search), self.path.view(check)
+        seen = self._tables(found)
+        env, book = self.path.env.copy(), self.book
+
+        def matches(view: View, key: Key) -> Term:
+            inside = env.copy()
+            row = view.row(info, key)
+            inside.rows[change.scan.id] = row.values
+            return smt.both(row.there, seen.reader().holds(change.where, inside))
+
+        def hit(_: Book, key: Key) -> Term:
+            return matches(found, key) if search is check else smt.both(matches(found, key), matches(again, key))
+
+        def after(key: Key) -> Row:
+            row = again.row(info, key)
+            if isinstance(change, Delete):
+                return Row(smt.FALSE, row.values)
+            inside = env.copy()
+            inside.rows[change.scan.id] = row.values
+            values = list(row.values)
+            for one in change.sets:
+                values[one.place] = seen.reader().value(one.value, inside)
+                if one.slot is not None:
+                    inside.bound[one.slot] = values[one.place]
+            return Row(smt.TRUE, tuple(values))
+
+        columns = None if isinstance(change, Delete) else frozenset(one.place for one in change.sets)
+        self.path.reads.append((search, change, env))
+        access = visit.access
+        if access is not None and access.unique == 0 and key_places(info) is not None:
+            keys = [seen.reader().value(node, env) for node in access.keys]
+            key = terms_of(keys)
+            self.book.point(info, key)
+            written = smt.both(hit(self.book, key), *(smt.no(value.null) for value in keys))
+            new = after(key)
+            self._not_null(info, written, new)
+            self.path.timeline.keep(self.book, Lock(info, key, written, check))
+            self._write(info, key, written, new, columns)
+            return smt.choose(written, smt.number(1), smt.number(0))
+        self.path.timeline.keep_all(self.book, info, check, Universal((info,), hit))
+        self.path.writes += (Write(info, lambda key: (hit(book, key), after(key)), None, columns),)
+        many = self.book.fresh("many")
+        self.book.fact(many >= 0)
+        return many
+
+    def _not_null(self, info: TableInfo, written: Term, new: Row) -> None:
+        nonnull = info.nonnull
+        for place, value in enumerate(new.values):
+            if nonnull[place]:
+                self.book.fact(smt.implies(written, smt.no(value.null)))
+
+    def _write(self, info: TableInfo, key: Key, written: Term, new: Row, columns: frozenset[int] | None) -> None:
+        def at(other: Key) -> tuple[Term, Row]:
+            return smt.both(written, smt.all_equal(key, other)), new
+
+        self.path.writes += (Write(info, at, key, columns),)
+
+    # INSERT
+
+    def inserted(self, change: Insert) -> Term:
+        """Writes the rows of an INSERT; gives their number."""
+        if change.query is not None or change.batch is not None or change.returning:
+            raise outside("INSERT … SELECT and RETURNING")
+        if change.mode is not InsertMode.PLAIN:
+            raise outside("an INSERT that ignores or replaces")
+        plain = self.path.timeline.commit if not change.queries else self.path.timeline.plain(self.book)
+        many: Term = smt.number(0)
+        for row in change.rows:
+            reader = self._tables(self.path.view(plain)).reader()
+            values = tuple(reader.value(node, self.path.env) for node in row)
+            many = many + self._insert(change, values)
+        return many
+
+    def _insert(self, change: Insert, values: tuple[Value, ...]) -> Term:
+        info = change.table
+        places = key_places(info)
+        commit = self.path.timeline.commit
+        new = Row(smt.TRUE, values)
+        if places is None:
+            if change.conflict is not None:
+                raise outside("ON CONFLICT in a table without a primary key")
+            key = self.book.fresh_key(info, "inserted")
+            self.path.fresh_rows.append((info, key))
+            self._not_null(info, smt.TRUE, new)
+            self._write(info, key, smt.TRUE, new, None)
+            return smt.number(1)
+        key = terms_of([values[place] for place in places])
+        self.book.point(info, key)
+        if change.conflict is not None:
+            return self._resolved(change.conflict, info, key, new)
+        self._not_null(info, smt.TRUE, new)
+        # A key that is taken fails; one that is free is kept free by the insert.
+        self.book.fact(smt.no(self.path.view(commit).row(info, key).there))
+        self._write(info, key, smt.TRUE, new, None)
+        return smt.number(1)
+
+    def _resolved(self, conflict: OnConflict, info: TableInfo, key: Key, new: Row) -> Term:
+        """ON CONFLICT on the primary key. The row that is there, or the key that is free, stays so until the commit."""
+        if conflict.target != (0,):
+            raise outside("ON CONFLICT of a key other than the primary one")
+        if len(info.uniques) > 1:
+            raise outside("ON CONFLICT in a table with several unique keys")
+        timeline = self.path.timeline
+        commit = timeline.commit
+        there = self.path.view(commit).row(info, key)
+        if not conflict.sets:
+            # The row that is there is not locked: it was there at some time.
+            newest = self.path.view(timeline.newest(self.book)).row(info, key)
+            taken = newest.there
+            self.book.fact(smt.either(taken, smt.no(there.there)))
+            self._not_null(info, smt.no(taken), new)
+            self._write(info, key, smt.no(taken), new, None)
+            return smt.choose(taken, smt.number(0), smt.number(1))
+        if conflict.where:
+            raise outside("ON CONFLICT … WHERE")
+        if timeline.level.reads is Reads.SNAPSHOT and timeline.level.writes is Writes.UNCHANGED:
+            old = timeline.plain(self.book).row(info, key)
+            base = commit.row(info, key)
+            self.book.fact(smt.implies(there.there, same_row(old, base)))
+        env = self.path.env.copy()
+        env.rows[conflict.old], env.rows[conflict.new] = there.values, new.values
+        reader = self._tables(self.path.view(commit)).reader()
+        values = list(there.values)
+        for one in conflict.sets:
+            values[one.place] = reader.value(one.value, env)
+        row = Row(
+            smt.TRUE,
+            tuple(merged(there.there, old, fresh) for old, fresh in zip(values, new.values, strict=True)),
+        )
+        self._not_null(info, smt.TRUE, row)
+        timeline.keep(self.book, Lock(info, key, smt.TRUE, commit))
+        self._write(info, key, smt.TRUE, row, None)
+        return smt.number(1)

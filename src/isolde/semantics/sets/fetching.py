@@ -1,0 +1,260 @@
+"""What queries of a transaction give: rows that are there, or a result that nothing is known of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isolde.errors import OutsideFragment
+from isolde.semantics.core.nodes import Apply, Constant, Expression
+from isolde.semantics.core.relations import Aggregate, Query, Scan, Statement
+from isolde.semantics.core.types import Sort
+from isolde.semantics.sets.expressions import Environment
+from isolde.semantics.sets.ghosts import Ghosts
+from isolde.semantics.sets.path import Path
+from isolde.semantics.sets.queries import Tables, alternatives, by_key, free_scans
+from isolde.semantics.sets.state import Base, Book, Key, Universal, View
+from isolde.semantics.sets.timeline import Lock
+from isolde.semantics.sets.values import RowsValue, Value, outside, terms_of
+from isolde.smt import terms as smt
+from isolde.smt.terms import Term
+from isolde.tx.queries import Lock as LockMode
+from isolde.tx.queries import Patience
+
+Found = tuple[Term, tuple[Value, ...]]
+
+
+class Fetching:
+    """Queries of one path. What is outside of the fragment gives any rows at all, which is sound."""
+
+    def __init__(self, ghosts: Ghosts, path: Path) -> None:
+        self.ghosts, self.path, self.book = ghosts, path, path.book
+        # What is said of all rows is read later, when the path has gone on.
+        self.env = path.env.copy()
+        self._views: dict[int, View] = {}
+
+    def tables(self, base: Base, book: Book | None = None) -> Tables:
+        view = self._views.setdefault(id(base), self.path.view(base))
+        return Tables(book or self.book, self.ghosts, view)
+
+    def all(self, statement: Statement) -> RowsValue:
+        """Rows that a loop may go through: how many there are is not known."""
+        if not isinstance(statement, Query):
+            raise outside("RETURNING")
+        many = self.book.fresh("many")
+        self.book.fact(many >= 0)
+        if statement.lock is None:
+            base = self.path.timeline.plain(self.book)
+            self.path.reads.append((base, statement, self.path.env.copy()))
+        else:
+            self._lock_all(statement)
+        return RowsValue(many, len(statement.outputs), statement)
+
+    def first(self, query: Query) -> Found:
+        """Whether there is a row, and the first one."""
+        if query.lock is not None:
+            search, check = self.path.timeline.changing(self.book)
+        else:
+            search = check = self.path.timeline.plain(self.book)
+            self.path.reads.append((search, query, self.path.env.copy()))
+        try:
+            if query.grouping is not None:
+                return self._aggregated(query, self.tables(search))
+            return self._row(query, search, check)
+        except OutsideFragment:
+            return self.anything(query)
+
+    def anything(self, query: Query) -> Found:
+        reader = self.tables(self.path.timeline.commit).reader()
+        values = tuple(reader.unknown(output.type, nonnull=output.value.nonnull) for output in query.outputs)
+        return self.book.fresh("found", "boolean"), values
+
+    # Groups
+
+    def _aggregated(self, query: Query, tables: Tables) -> Found:
+        assert query.grouping is not None
+        if not query.grouping.whole or query.grouping.having or query.source is None:
+            raise outside("GROUP BY")
+        env = self.path.env.copy()
+        env.aggregates = self._aggregates(query, tables, env)
+        reader = tables.reader()
+        return smt.TRUE, tuple(reader.value(output.value, env) for output in query.outputs)
+
+    def _aggregates(self, query: Query, tables: Tables, env: Environment) -> Sequence[Value]:
+        assert query.grouping is not None
+        assert query.source is not None
+        aggregates = query.grouping.aggregates
+        if by_key(query) is not None:
+            there = tables.bound(query.source, query.where, env, _none)
+            return [_of_rows(tables, one, [(there, env)]) for one in aggregates]
+        if isinstance(query.source, Scan) and len(query.where) == 1:
+            keys = alternatives(query.where[0], query.source)
+            if keys is not None:
+                rows = self._alternatives(query.source, keys, tables, env)
+                return [_of_rows(tables, one, rows) for one in aggregates]
+        return [tables.grouped(query.source, query.where, env, one) for one in aggregates]
+
+    def _alternatives(
+        self, scan: Scan, keys: Sequence[Expression], tables: Tables, env: Environment
+    ) -> list[tuple[Term, Environment]]:
+        """The rows of several keys, none of them twice."""
+        seen: list[Key] = []
+        rows = []
+        for node in keys:
+            value = tables.reader().value(node, env)
+            key = terms_of([value])
+            row = self.book.row(tables.view, scan.table, key)
+            inside = env.copy()
+            inside.rows[scan.id] = row.values
+            new = smt.every(smt.no(smt.all_equal(key, other)) for other in seen)
+            rows.append((smt.both(row.there, smt.no(value.null), new), inside))
+            seen.append(key)
+        return rows
+
+    # Rows
+
+    def _row(self, query: Query, search: Base, check: Base) -> Found:
+        if query.source is None:
+            env = self.path.env.copy()
+            there = self.tables(search).reader().holds(query.where, env)
+            return there, self._outputs(query, search, env)
+        free = list(free_scans(query))
+        if len(free) > 1:
+            raise outside("a join of which two tables are not found by keys")
+        key = self.book.fresh_key(free[0].table, "found") if free else None
+        there, env = self._matching(query, search, key)
+        found: Term = there
+        if key is not None:
+            found = self.book.fresh("found", "boolean")
+            self.book.fact(smt.implies(found, there))
+            self._nothing_else(query, search, free[0], found, env)
+        if query.lock is None:
+            return found, self._outputs(query, search, env)
+        return self._locked(query, search, check, key, found)
+
+    def _matching(
+        self, query: Query, base: Base, key: Key | None, book: Book | None = None
+    ) -> tuple[Term, Environment]:
+        env = self.env.copy()
+
+        def free(_: Scan) -> Key:
+            assert key is not None
+            return key
+
+        return self.tables(base, book).bound(query.source, query.where, env, free), env
+
+    def _nothing_else(self, query: Query, base: Base, scan: Scan, found: Term, env: Environment) -> None:
+        """Where nothing is found nothing matches; the first row comes before all that match."""
+        if query.patience is Patience.SKIP_LOCKED or query.offset is not None or not _limited_to_one(query):
+            return
+        self.book.universals.append(
+            Universal(
+                (scan.table,), lambda book, key: smt.either(found, smt.no(self._matching(query, base, key, book)[0]))
+            )
+        )
+        if query.limit is None or not query.order:
+            return
+        order = query.order[0]
+        if not order.key.nonnull or order.key.type.sort not in {Sort.INTEGER, Sort.DECIMAL, Sort.TIMESTAMP}:
+            return
+        reader = self.tables(base).reader()
+        first = reader.value(order.key, env).known
+
+        def before(book: Book, key: Key) -> Term:
+            matches, there = self._matching(query, base, key, book)
+            other = self.tables(base, book).reader().value(order.key, there).known
+            return smt.implies(smt.both(found, matches), first >= other if order.descending else first <= other)
+
+        self.book.universals.append(Universal((scan.table,), before))
+
+    def _outputs(self, query: Query, base: Base, env: Environment) -> tuple[Value, ...]:
+        reader = self.tables(base).reader()
+        return tuple(reader.value(output.value, env) for output in query.outputs)
+
+    # Locks
+
+    def _locked(self, query: Query, search: Base, check: Base, key: Key | None, found: Term) -> Found:
+        """The rows that are found are locked, each as it is when it is locked."""
+        again, env = (found, self._matching(query, search, key)[1])
+        if check is not search:
+            there, env = self._matching(query, check, key)
+            again = smt.both(found, there)
+        scans_ = [step.source for step in by_key(query) or ()]
+        if key is not None:
+            free = list(free_scans(query))
+            scans_ = [free[0]] if isinstance(query.source, Scan) else []
+        if not scans_ or len(scans_) > 1:
+            # Which rows of a join are locked is not followed: nothing is relied upon.
+            return again, self._outputs(query, check, env)
+        scan = scans_[0]
+        assert isinstance(scan, Scan)
+        if key is None:
+            key = self._key_of(query, search)
+        presence = query.lock is LockMode.KEY_SHARE
+        exclusive = query.lock in {LockMode.UPDATE, LockMode.NO_KEY_UPDATE}
+        self.path.timeline.keep(self.book, Lock(scan.table, key, again, check, presence, exclusive))
+        return again, self._outputs(query, check, env)
+
+    def _key_of(self, query: Query, base: Base) -> Key:
+        way = by_key(query)
+        assert way is not None
+        assert way[0].access is not None
+        reader = self.tables(base).reader()
+        return terms_of([reader.value(node, self.path.env) for node in way[0].access.keys])
+
+    def _lock_all(self, query: Query) -> None:
+        """A locking query whose rows nobody looks at."""
+        search, check = self.path.timeline.changing(self.book)
+        if not isinstance(query.source, Scan) or query.lock is LockMode.KEY_SHARE or query.limit is not None:
+            return
+        if query.patience is Patience.SKIP_LOCKED or query.grouping is not None:
+            return
+        scan = query.source
+        tables, again = self.tables(search), self.tables(check)
+        conditions = query.where
+
+        def held(_: Book, key: Key) -> Term:
+            terms = []
+            for one in (tables, again) if search is not check else (tables,):
+                env = self.env.copy()
+                row = one.view.row(scan.table, key)
+                env.rows[scan.id] = row.values
+                terms.append(smt.both(row.there, one.reader().holds(conditions, env)))
+            return smt.every(terms)
+
+        keys = alternatives(conditions[0], scan) if len(conditions) == 1 else None
+        if keys is None:
+            self.path.timeline.keep_all(self.book, scan.table, check, Universal((scan.table,), held))
+            return
+        for node in keys:
+            key = terms_of([tables.reader().value(node, self.path.env)])
+            self.book.point(scan.table, key)
+            self.path.timeline.keep(
+                self.book, Lock(scan.table, key, held(self.book, key), check, exclusive=query.lock is LockMode.UPDATE)
+            )
+
+
+def _none(scan: Scan) -> Key:
+    raise outside(f"a row of {scan.table.table.name} that no key names")
+
+
+def _of_rows(tables: Tables, aggregate: Aggregate, rows: Sequence[tuple[Term, Environment]]) -> Value:
+    """An aggregate of rows that are listed, each of which may be there or not."""
+    name = getattr(aggregate.function, "__name__", "")
+    if aggregate.distinct is not None or (name not in {"len", "sum_integers", "decimal_total"} and len(rows) > 1):
+        raise outside("an aggregate other than COUNT and SUM of listed rows")
+    count, total = smt.number(0), smt.number(0)
+    for there, env in rows:
+        counts = there
+        if aggregate.operand is not None:
+            value = tables.reader().value(aggregate.operand, env)
+            counts = smt.both(there, smt.no(value.null))
+            total = total + smt.choose(counts, value.known, smt.number(0))
+        count = count + smt.choose(counts, smt.number(1), smt.number(0))
+    return Value(count) if name == "len" else Value(total, count == 0)
+
+
+def _limited_to_one(query: Query) -> bool:
+    limit = query.limit
+    if isinstance(limit, Apply):
+        limit = limit.arguments[0]
+    return limit is None or (isinstance(limit, Constant) and limit.value == 1)

@@ -1,0 +1,76 @@
+"""Queries for violations as conditions on states: which rows, by their keys, would violate them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from isolde.semantics.core.nodes import below, query_of
+from isolde.semantics.core.relations import Derived, Query, Scan, query_parts, scans
+from isolde.semantics.sets.expressions import Environment
+from isolde.semantics.sets.ghosts import Ghosts
+from isolde.semantics.sets.queries import Free, Tables
+from isolde.semantics.sets.state import Base, Book, Key, Names, View
+from isolde.semantics.sets.values import outside
+from isolde.smt.terms import Term
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """An invariant. ``rows``: the scans whose rows, one of each, may violate it together; the rest follows from those.
+
+    ``tables``: positions of all tables that it looks at.
+    """
+
+    name: str
+    query: Query
+    rows: tuple[Scan, ...]
+    tables: frozenset[int]
+
+    def violated(self, tables: Tables, keys: Sequence[Key]) -> Term:
+        """That the rows of these keys violate it."""
+        given = dict(zip((scan.id for scan in self.rows), keys, strict=True))
+        return _violated(self.query, tables, lambda scan: given[scan.id])
+
+
+def condition(name: str, query: Query, ghosts: Ghosts) -> Condition:
+    """The invariant that a query for violations states; what cannot be carried is refused by name."""
+    if query.limit is not None or query.offset is not None:
+        raise outside("a limited query for violations")
+    book = Book(Names())
+    rows: list[Scan] = []
+
+    def free(scan: Scan) -> Key:
+        rows.append(scan)
+        return book.fresh_key(scan.table)
+
+    _violated(query, Tables(book, ghosts, View(Base(f"shape of {name}"))), free)
+    return Condition(name, query, tuple(rows), frozenset(tables_of(query)))
+
+
+def _violated(query: Query, tables: Tables, free: Free) -> Term:
+    env = Environment()
+    if query.grouping is None:
+        return tables.bound(query.source, query.where, env, free)
+    if query.grouping.whole:
+        assert query.source is not None
+        env.aggregates = [tables.grouped(query.source, query.where, env, one) for one in query.grouping.aggregates]
+        return tables.reader().holds(query.grouping.having, env)
+    return tables.top_group(query, env, free)
+
+
+def tables_of(query: Query) -> Iterator[int]:
+    """All tables that a query looks at."""
+    for leaf in scans(query.source):
+        if isinstance(leaf, Derived):
+            yield from tables_of(leaf.query)
+        else:
+            yield leaf.table.position
+    for part in query_parts(query):
+        for node in below(part):
+            inside = query_of(node)
+            if inside is not None:
+                yield from tables_of(inside)
+
+
+__all__ = ["Condition", "condition", "tables_of"]

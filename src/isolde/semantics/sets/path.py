@@ -1,0 +1,37 @@
+"""One way through a transaction: what is known on it, what variables hold, what was written, which states were met."""
+
+from __future__ import annotations
+
+from isolde.semantics.core.catalog import TableInfo
+from isolde.semantics.core.relations import Statement
+from isolde.semantics.sets.expressions import Environment
+from isolde.semantics.sets.state import Base, Book, Key, View, Write
+from isolde.semantics.sets.timeline import Timeline
+from isolde.semantics.sets.values import Symbol
+
+
+class Path:
+    """``fresh_rows``: rows that the transaction made, of tables without a key: they are in no state before.
+
+    ``reads``: what was read in which state.
+    """
+
+    def __init__(self, book: Book, env: Environment, writes: tuple[Write, ...], timeline: Timeline) -> None:
+        self.book, self.env, self.writes, self.timeline = book, env, writes, timeline
+        self.fresh_rows: list[tuple[TableInfo, Key]] = []
+        self.arguments: list[Symbol] = []
+        self.reads: list[tuple[Base, Statement, Environment]] = []
+        self._views: dict[tuple[int, int], View] = {}
+
+    def copy(self) -> Path:
+        new = Path(self.book.copy(), self.env.copy(), self.writes, self.timeline.copy())
+        new.fresh_rows, new.arguments, new.reads = list(self.fresh_rows), self.arguments, list(self.reads)
+        return new
+
+    def view(self, base: Base) -> View:
+        """What the transaction sees of a state: its own writes over it."""
+        index = (id(base), len(self.writes))
+        if index not in self._views:
+            self._views[index] = View(base, self.writes)
+            self.book.kept.append(self._views[index])
+        return self._views[index]

@@ -1,0 +1,127 @@
+"""The committed states that a transaction meets, by the rules of its level, in the order in which they were current."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from isolde.levels.specifications import Reads, Specification, Writes
+from isolde.semantics.core.catalog import TableInfo
+from isolde.semantics.sets.state import Base, Book, Counted, Key, Universal
+from isolde.semantics.sets.values import same_row
+from isolde.smt import terms as smt
+from isolde.smt.terms import Term
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A row that stays as it was in state ``since`` until the commit, if ``held``; with ``presence`` only its being there."""
+
+    table: TableInfo
+    key: Key
+    held: Term
+    since: Base
+    presence: bool = False
+    exclusive: bool = True
+    """Nobody else can hold such a lock, or any other that matters here, at the same time."""
+
+
+@dataclass(eq=False)
+class Timeline:
+    """``states`` are in the order of time; the last one, ``commit``, is the one that the transaction's writes are put over."""
+
+    level: Specification
+    label: str
+    commit: Base
+    states: list[Base] = field(default_factory=list)
+    locks: list[Lock] = field(default_factory=list)
+    snapshot: Base | None = None
+
+    def copy(self) -> Timeline:
+        states, locks = list(self.states), list(self.locks)
+        return Timeline(self.level, self.label, self.commit, states, locks, self.snapshot)
+
+    def _new(self, book: Book) -> Base:
+        base = Base(book.names.fresh(self.label))
+        self.states.append(base)
+        return base
+
+    def plain(self, book: Book) -> Base:
+        """The state that a plain read sees."""
+        match self.level.reads:
+            case Reads.STATEMENT:
+                return self._new(book)
+            case Reads.COMMIT:
+                return self.commit
+            case _:
+                if self.snapshot is None:
+                    self.snapshot = self._new(book)
+                return self.snapshot
+
+    def changing(self, book: Book) -> tuple[Base, Base]:
+        """The states in which a write or a locking read finds its rows, and in which it looks at each of them again."""
+        match self.level.writes:
+            case Writes.RECHECK:
+                return self._new(book), self._new(book)
+            case Writes.CURRENT | Writes.CURRENT_UNCHANGED:
+                base = self._new(book)
+                return base, base
+            case Writes.COMMIT:
+                return self.commit, self.commit
+            case Writes.UNCHANGED | Writes.LOOSE:
+                base = self.plain(book)
+                return base, base
+
+    def newest(self, book: Book) -> Base:
+        """A state that is the newest one when a statement runs, whatever the transaction reads from."""
+        return self.commit if self.level.writes is Writes.COMMIT else self._new(book)
+
+    def keep(self, book: Book, lock: Lock) -> None:
+        """A row is locked, or the transaction fails if it was changed."""
+        if self.level.writes is Writes.LOOSE:
+            return
+        self.locks.append(lock)
+        if self.level.writes is Writes.CURRENT_UNCHANGED and self.snapshot is not None and not lock.presence:
+            old, new = self.snapshot.row(lock.table, lock.key), self.commit.row(lock.table, lock.key)
+            book.fact(smt.implies(lock.held, same_row(old, new)))
+
+    def keep_all(self, book: Book, info: TableInfo, since: Base, held: Universal) -> None:
+        """All rows for which ``held`` says so stay as they were in a state."""
+        if self.level.writes is Writes.LOOSE or since is self.commit:
+            return
+        states = (since, *((self.snapshot,) if self._also_unchanged() else ()))
+
+        def unchanged(book: Book, key: Key) -> Term:
+            commit = self.commit.row(info, key)
+            same = smt.every(same_row(state.row(info, key), commit) for state in states if state is not None)
+            return smt.implies(held.say(book, key), same)
+
+        book.universals.append(Universal((info,), unchanged))
+
+    def _also_unchanged(self) -> bool:
+        return self.level.writes is Writes.CURRENT_UNCHANGED and self.snapshot is not None
+
+    def _nobody_else(self, lock: Lock, later: Base) -> Term:
+        """No transaction that wrote the row, or locked it, has committed since."""
+        if lock.presence:
+            return smt.TRUE
+        names: list[Counted] = ["written"]
+        # A row that did not change since the snapshot may have been locked by others, before this transaction did.
+        if self.level.writes is not Writes.UNCHANGED:
+            names.append("locked")
+        counters = [
+            (lock.since.counter(lock.table, one, lock.key), later.counter(lock.table, one, lock.key)) for one in names
+        ]
+        return smt.every(smt.equal(old, new) for old, new in counters)
+
+    def end(self, book: Book) -> list[Base]:
+        """All states, the last one the one to commit to; what locks say of them becomes facts."""
+        states = [*self.states, self.commit]
+        for lock in self.locks:
+            if lock.since is self.commit:
+                continue
+            old = lock.since.row(lock.table, lock.key)
+            for later in states[states.index(lock.since) + 1 :]:
+                new = later.row(lock.table, lock.key)
+                same = smt.equal(old.there, new.there) if lock.presence else same_row(old, new)
+                book.fact(smt.implies(lock.held, smt.both(same, self._nobody_else(lock, later))))
+        return states

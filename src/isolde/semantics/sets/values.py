@@ -1,0 +1,150 @@
+"""Values as a solver sees them: a term, and whether it is null.
+
+Texts, times and floats are numbers that can only be compared for equality (times also by order): which number stands for which
+text is never asked. What cannot be said in terms is a value that nothing is known of, which is sound for proofs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from isolde.errors import OutsideFragment
+from isolde.semantics.core.catalog import TableInfo
+from isolde.semantics.core.types import Sort, ValueType
+from isolde.smt import terms as smt
+from isolde.smt.terms import Term
+
+
+def outside(what: str) -> OutsideFragment:
+    """Something that this reading cannot carry, by name."""
+    return OutsideFragment("infer", what, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """``term`` is ``None`` for a value of which only nullness is known."""
+
+    term: Term
+    null: Term = smt.FALSE
+
+    @property
+    def true(self) -> Term:
+        """That it is true: not false, and not null."""
+        return smt.both(self.known, smt.no(self.null))
+
+    @property
+    def known(self) -> Term:
+        if self.term is None:
+            raise outside("a column of an outer join whose row is not found by a key")
+        return self.term
+
+    def unless(self, matched: Term) -> Value:
+        """Null where there is no row."""
+        return Value(self.term, smt.either(self.null, smt.no(matched)))
+
+
+NULL = Value(smt.number(0), smt.TRUE)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table: whether it is there, and its values."""
+
+    there: Term
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowValue:
+    """A variable that holds a row, or none."""
+
+    found: Term
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowsValue:
+    """A variable that holds rows of which nothing but their number is known."""
+
+    count: Term
+    width: int
+    origin: Any = None
+
+
+Symbol = Value | RowValue | RowsValue
+
+
+def merged(condition: Term, yes: Value, otherwise: Value) -> Value:
+    null = smt.choose(condition, yes.null, otherwise.null)
+    if smt.is_true(yes.null) or smt.is_true(otherwise.null):
+        # A null has no sort of its own.
+        return Value((otherwise if smt.is_true(yes.null) else yes).term, null)
+    if yes.term is None or otherwise.term is None:
+        return Value(None, null)
+    return Value(smt.choose(condition, yes.term, otherwise.term), null)
+
+
+def same(left: Value, right: Value) -> Term:
+    """Equal, or both null."""
+    for one, other in ((left, right), (right, left)):
+        if smt.is_true(one.null):
+            return other.null
+    equal = smt.equal(left.known, right.known)
+    return smt.either(smt.both(left.null, right.null), smt.both(smt.no(left.null), smt.no(right.null), equal))
+
+
+def same_row(left: Row, right: Row) -> Term:
+    """Both are absent, or both are there with the same values."""
+    values = smt.every(same(one, other) for one, other in zip(left.values, right.values, strict=True))
+    return smt.both(smt.equal(left.there, right.there), smt.implies(left.there, values))
+
+
+def column_sort(info: TableInfo, place: int) -> smt.Sort:
+    """The sort of a column's terms."""
+    match info.types[place].sort:
+        case Sort.BOOLEAN:
+            return "boolean"
+        case Sort.DECIMAL if info.table.columns[place].type.scale:
+            return "real"
+        case _:
+            return "integer"
+
+
+def sort_of(kind: ValueType) -> smt.Sort:
+    return "boolean" if kind.sort is Sort.BOOLEAN else "integer"
+
+
+def key_places(info: TableInfo) -> tuple[int, ...] | None:
+    """The columns by which rows are named; ``None`` without a primary key: rows then have numbers of their own."""
+    return info.uniques[0] if info.table.primary_key else None
+
+
+def key_size(info: TableInfo) -> int:
+    places = key_places(info)
+    return 1 if places is None else len(places)
+
+
+def constant_value(value: Any) -> Value:
+    """A constant of a text."""
+    match value:
+        case None:
+            return NULL
+        case bool():
+            return Value(smt.truth(value))
+        case int():
+            return Value(smt.number(value))
+        case str():
+            # Equal texts have equal numbers; that two texts never share one is as likely as SHA-256 is good.
+            digest = int.from_bytes(hashlib.sha256(value.encode()).digest()[:12], "big")
+            return Value(smt.number(-digest - (1 << 100)))
+        case _:
+            if value == int(value):
+                return Value(smt.number(int(value)))
+            return Value(smt.rational(str(value)))
+
+
+def terms_of(values: Sequence[Value]) -> tuple[Term, ...]:
+    return tuple(value.known for value in values)
