@@ -8,7 +8,7 @@ from isolde._core import BUDGET, FailedCas
 from isolde.campaigns.check import Checked, CheckOptions, check_file
 from isolde.cli.keeping import keep_report, report_option
 from isolde.cli.main import Exit, paint, say, status_of, tell
-from isolde.cli.reading import reading_of, reading_options
+from isolde.cli.reading import initial_option, reading_of, reading_options
 from isolde.errors import IsoldeError, MistakeError, UsageError
 from isolde.formats import NAMES, encode, write
 from isolde.formats.certificates import sidecar
@@ -34,6 +34,7 @@ _DEFAULT = "serializable"
     "--format", type=click.Choice(NAMES), metavar="FORMAT", help="The files' format. [default: told by content]"
 )
 @reading_options
+@initial_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (with several files, one a line).")
 @click.option(
     "--all-cases",

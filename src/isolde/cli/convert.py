@@ -6,7 +6,7 @@ import click
 
 from isolde._core import FailedCas
 from isolde.cli.main import tell
-from isolde.cli.reading import reading_of, reading_options
+from isolde.cli.reading import initial_option, reading_of, reading_options
 from isolde.formats import NAMES, WRITTEN, read, write
 
 
@@ -28,6 +28,7 @@ from isolde.formats import NAMES, WRITTEN, read, write
     help="OUT's format. [default: told by suffix]",
 )
 @reading_options
+@initial_option
 @click.option(
     "--lossy",
     is_flag=True,

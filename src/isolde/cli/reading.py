@@ -30,14 +30,8 @@ def _size(_: click.Context, __: click.Parameter, text: str | None) -> int | None
 
 
 def reading_options(command: _C) -> _C:
-    """``--initial``, ``--failed-cas``, ``--line-limit`` and ``--size-limit``, which :func:`reading_of` puts together."""
+    """``--failed-cas``, ``--line-limit`` and ``--size-limit``, which :func:`reading_of` puts together."""
     for option in (
-        click.option(
-            "--initial",
-            type=click.IntRange(-(2**63) + 1, 2**63 - 1),
-            metavar="N",
-            help="What every key of another tool's file holds at first. [default: what such files usually mean]",
-        ),
         click.option(
             "--size-limit",
             callback=_size,
