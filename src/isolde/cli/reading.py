@@ -54,6 +54,16 @@ def reading_options(command: _C) -> _C:
     return command
 
 
-def reading_of(failed_cas: FailedCas, line_limit: int | None, size_limit: int | None, initial: int | None) -> Reading:
+initial_option = click.option(
+    "--initial",
+    type=click.IntRange(-(2**63) + 1, 2**63 - 1),
+    metavar="N",
+    help="What every key of another tool's file holds at first. [default: what such files usually mean]",
+)
+
+
+def reading_of(
+    failed_cas: FailedCas, line_limit: int | None, size_limit: int | None, initial: int | None = None
+) -> Reading:
     """What the options say."""
     return Reading(failed_cas, line_limit, size_limit, initial)
