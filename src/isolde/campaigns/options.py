@@ -12,6 +12,7 @@ from isolde.levels import Level
 
 RUNS = "isolde-runs"
 TRANSACTIONS = 2_000
+KEYS = 50
 _TRANSACTIONS_MAX = 1_000_000
 
 
@@ -40,7 +41,7 @@ class Bounds:
 class KeyOptions:
     """How a key-value workload is made; ``None`` is the workload's own."""
 
-    keys: int = 50
+    keys: int | None = None
     operations: int | None = None
     distribution: str = "uniform"
     blind_writes: float | None = None
@@ -61,6 +62,7 @@ class RunOptions:
     """Everything that a run is asked for beside its database. ``levels`` are those to decide; none: what the database claims.
 
     ``output`` is the directory to record in; ``None`` is a new one. ``keep`` leaves the tables in the database.
+    ``certify`` asks the database for its own order, and judges by that.
     """
 
     workload: str = "mini"
@@ -72,6 +74,7 @@ class RunOptions:
     faults: tuple[Fault, ...] = ()
     output: Path | None = None
     keep: bool = False
+    certify: bool = False
 
 
 def _ignore(*_: object) -> None:
