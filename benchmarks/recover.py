@@ -1,6 +1,6 @@
 """What asking a database for its order costs: the run with and without it, and the time that recovery takes after the run.
 
-In turns on one private server, the same plans: seconds of the run as it is, seconds of the run that is listened to, and seconds that
+In turns on one private server, the same plans: seconds of the run as it is, of the run that is listened to, and seconds that
 the database is asked afterwards. Everything is a ratio to the run as it is.
 
     python benchmarks/recover.py [--rounds N] [--transactions N]
@@ -33,7 +33,16 @@ KEYS = "1000"
 def ran(url: str, isolation: str, workload: str, transactions: int, *options: str) -> tuple[float, float]:
     """Seconds a committed transaction, and seconds that recovery took for each."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-c", "from isolde.cli import main; main()", "run", url, "--json", "-o", f"{folder}/run"]
+        command = [
+            sys.executable,
+            "-c",
+            "from isolde.cli import main; main()",
+            "run",
+            url,
+            "--json",
+            "-o",
+            f"{folder}/run",
+        ]
         command += ["--isolation", isolation, "--workload", workload, "--transactions", str(transactions), *options]
         if workload != "tpcc":
             command += ["--keys", KEYS]
@@ -61,7 +70,9 @@ def main() -> None:
                 asked.append(after)
         base = statistics.median(plain)
         ratios = [statistics.median(some) / base for some in (listened, asked)]
-        print(f"| {kind} | {isolation} | {workload} | {base * 1e6:.0f} | {ratios[0]:.2f} | {ratios[1]:.2f} |", flush=True)
+        print(
+            f"| {kind} | {isolation} | {workload} | {base * 1e6:.0f} | {ratios[0]:.2f} | {ratios[1]:.2f} |", flush=True
+        )
 
 
 if __name__ == "__main__":

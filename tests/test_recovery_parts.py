@@ -112,6 +112,17 @@ def test_a_row_that_was_deleted_meanwhile_is_told_dead_although_another_came_aft
     assert told.reads["update", 0] == VersionSet(Sees(0), {thing: ("delete", 0)})
 
 
+def test_an_insert_over_a_row_that_was_deleted_meanwhile_met_the_delete_at_every_level() -> None:
+    thing = RowId("t", (1,))
+    accounts = [
+        _account("delete", Heard(b"5:5:", 5, 1)),
+        _account("upsert", Heard(b"5:7:5", 6, 1, reads=True, inserts=True)),
+    ]
+    log = [(5, Committed(5, (Written(thing, dead=True),))), (6, Committed(6, (Written(thing),)))]
+    told = postgresql.certificate_of("", log, accounts)
+    assert told.reads["upsert", 0] == VersionSet(Sees(0), {thing: ("delete", 0)})
+
+
 BINLOG = rb"""#261118 11:29:04 server id 1  end_log_pos 541 CRC32 0x10edeb59 	GTID 0-1-2 trans
 START TRANSACTION
 #261118 11:29:04 server id 1  end_log_pos 635 CRC32 0x896d56af 	Annotate_rows:
@@ -158,9 +169,7 @@ def test_what_mariadb_shows_is_told_by_connections() -> None:
         Account("reader", Ended.COMMITTED, 3, ((0, mariadb.Heard(shown=((1, 2), (2, 1)))),)),
     ]
     order = [("a", (1, 2)), ("b", (1, 4)), ("c", (2, 1))]
-    groups = [
-        Group(number, ("log", number), ((tag, (RowId("t", (1,)),)),)) for number, (_, tag) in enumerate(order)
-    ]
+    groups = [Group(number, ("log", number), ((tag, (RowId("t", (1,)),)),)) for number, (_, tag) in enumerate(order)]
     told = mariadb.certificate_of("", groups, accounts)
     assert told.commits == ("a", "b", "c")
     assert told.reads == {("reader", 0): VersionSet(Sees(1, (), ("c",)))}

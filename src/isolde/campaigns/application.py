@@ -15,6 +15,7 @@ from isolde.campaigns.certify import (
     Certified,
     certificate_facts,
     certified,
+    judging,
     listening,
     promised_by_all,
     refuse_uncertain,
@@ -26,6 +27,7 @@ from isolde.campaigns.options import Listener, RunInterrupted, RunOptions
 from isolde.campaigns.target import Target
 from isolde.databases import Offer, offer_named
 from isolde.databases.waiting import ASIDE_S, aside
+from isolde.engines.certify import Judge
 from isolde.engines.record import Job, Outcome, Run, Watcher, finish, refuse_place
 from isolde.engines.record.application import Broken, Installation, application_job
 from isolde.errors import InputError, IsoldeError, OutsideError, UsageError
@@ -109,7 +111,9 @@ def run_application(target: Target, application: Application, options: RunOption
     )
     report = _report(facts, looked.broken)
     if told is not None:
-        report = _with_levels(report, history, told, options.levels or promised_by_all(offers.values()))
+        with judging(target, installation, options) as judge:
+            asked = options.levels or promised_by_all(offers.values())
+            report = _with_levels(report, history, told, asked, judge)
     # What was seen of the invariants is nowhere else, so it is told however the run ended; and before the clean-up, which may
     # have to wait for somebody's lock.
     listener.found(report)
@@ -144,10 +148,12 @@ def _meta(
     }
 
 
-def _with_levels(report: Report, history: Path, told: Certified, levels: Iterable[Level]) -> Report:
+def _with_levels(
+    report: Report, history: Path, told: Certified, levels: Iterable[Level], judge: Judge | None
+) -> Report:
     """The report with what the certificate says of the levels of the history."""
     names = tuple(level.value for level in levels)
-    checked = check_file(str(history), CheckOptions(names), certificate=str(told.path)).report
+    checked = check_file(str(history), CheckOptions(names, judge=judge), certificate=str(told.path)).report
     return replace(checked, findings=(*report.findings, *checked.findings), facts=(*checked.facts, *report.facts))
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from isolde._core import Columns
-from isolde.engines.certify import Certified, certify
+from isolde.engines.certify import Certified, Judge, certify
 from isolde.engines.check import Evidence, Shown, check
 from isolde.findings import (
     Anomaly,
@@ -28,21 +28,24 @@ _BY_REPLAY = (Level.REPEATABLE_READ, Level.SERIALIZABLE, Level.STRICT_SERIALIZAB
 _STRICT = (Level.STRICT_SERIALIZABLE, Level.STRICT_SNAPSHOT_ISOLATION)
 
 
-def check_certified(
-    columns: Columns,
-    placed: PlacedCertificate,
-    levels: Sequence[Level],
-    *,
-    session_order: bool,
-    judge_aborted: bool,
-    every: bool,
-    order: bool,
-    budget: int,
-    both: bool,
-) -> Report:
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How the levels of a certified history are asked about; ``judge`` says what conditions match, if not the core."""
+
+    session_order: bool
+    judge_aborted: bool
+    every: bool
+    order: bool
+    budget: int
+    both: bool
+    judge: Judge | None = None
+
+
+def check_certified(columns: Columns, placed: PlacedCertificate, levels: Sequence[Level], asking: Asking) -> Report:
     """Decides the levels by the certificate. With ``both``, or where it says "violated", the search by values is asked, too."""
     began = time.perf_counter()
-    certified = certify(columns, placed, levels, session_order=session_order)
+    session_order, judge_aborted, budget = asking.session_order, asking.judge_aborted, asking.budget
+    certified = certify(columns, placed, levels, session_order=session_order, judge=asking.judge)
     told_seconds = time.perf_counter() - began
 
     def searched(level: Level) -> bool | None:
@@ -63,8 +66,8 @@ def check_certified(
             levels,
             session_order=session_order,
             judge_aborted=judge_aborted,
-            every=every,
-            order=order,
+            every=asking.every,
+            order=asking.order,
             budget=budget,
             evidence=evidence,
             serialization_order=serial is not None,
@@ -72,7 +75,7 @@ def check_certified(
     opinion = _second_opinion(columns, certified, session_order=session_order)
     findings = []
     for finding in report.findings:
-        asked = both or finding.verdict is Verdict.VIOLATED
+        asked = asking.both or finding.verdict is Verdict.VIOLATED
         judged = _judged(certified, finding, searched(finding.level) if asked else None, opinion)
         findings.append(replace(finding, evidence=(*finding.evidence, judged)))
     if findings:

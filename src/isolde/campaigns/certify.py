@@ -11,6 +11,7 @@ from pathlib import Path
 from isolde.campaigns.options import RunOptions
 from isolde.campaigns.target import Target
 from isolde.databases import Offer
+from isolde.databases.matching import DatabaseMatching
 from isolde.databases.recoveries import begin_recovery, refuse_silent
 from isolde.databases.recovery import Followed, Recovery, Scope
 from isolde.databases.waiting import aside
@@ -64,6 +65,20 @@ def certified(recovery: Recovery, outcome: Outcome, history: Path) -> Certified:
     path = certificate_path(str(history))
     write_certificate(certificate, path)
     return Certified(Path(path), certificate.source, time.monotonic() - begun)
+
+
+@contextmanager
+def judging(target: Target, installation: Installation, options: RunOptions) -> Iterator[DatabaseMatching | None]:
+    """The database as the one who says what conditions match, if that is asked for; its tables of versions go again."""
+    if options.predicates_by != "database":
+        yield None
+        return
+    schema, dialect = installation.application.schema, installation.translator.dialect
+    judge = aside(lambda: DatabaseMatching(target.database, dialect, schema, installation.prefix), _BEGIN_S)
+    try:
+        yield judge
+    finally:
+        judge.close()
 
 
 def scope_of(installation: Installation) -> Scope:

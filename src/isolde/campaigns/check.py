@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from isolde._core import AS_USUAL, BUDGET, Columns, Reading
-from isolde.campaigns.certificate import check_certified
-from isolde.engines.certify import is_sql
+from isolde.campaigns.certificate import Asking, check_certified
+from isolde.engines.certify import Judge, is_sql
 from isolde.engines.check import check, cut_out, exhibited, frontier
 from isolde.findings import HistorySubject, Report, Verdict
 from isolde.formats import decode, read
@@ -37,6 +37,8 @@ class CheckOptions:
     budget: int = BUDGET
     serialization_order: bool = False
     both: bool = False
+    judge: Judge | None = None
+    """Who says what conditions match, if not the core."""
 
     def __post_init__(self) -> None:
         """Unknown names are refused before a file is read."""
@@ -106,12 +108,15 @@ def check_columns(
             columns,
             certificate,
             levels,
-            session_order=options.session_order,
-            judge_aborted=options.judge_aborted,
-            every=options.every,
-            order=options.order,
-            budget=options.budget,
-            both=options.both,
+            Asking(
+                options.session_order,
+                options.judge_aborted,
+                options.every,
+                options.order,
+                options.budget,
+                options.both,
+                options.judge,
+            ),
         )
     else:
         report = check(

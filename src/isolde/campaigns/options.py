@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from isolde.engines.record import Fault, Progress
 from isolde.findings import Report
@@ -62,7 +63,7 @@ class RunOptions:
     """Everything that a run is asked for beside its database. ``levels`` are those to decide; none: what the database claims.
 
     ``output`` is the directory to record in; ``None`` is a new one. ``keep`` leaves the tables in the database.
-    ``certify`` asks the database for its own order, and judges by that.
+    ``certify`` asks the database for its own order, and judges by that; ``predicates_by`` says who evaluates conditions then.
     """
 
     workload: str = "mini"
@@ -75,6 +76,7 @@ class RunOptions:
     output: Path | None = None
     keep: bool = False
     certify: bool = False
+    predicates_by: Literal["core", "database"] = "core"
 
 
 def _ignore(*_: object) -> None:

@@ -14,6 +14,7 @@ from isolde.campaigns.certify import (
     Certified,
     certificate_facts,
     certified,
+    judging,
     listening,
     promised,
     refuse_uncertain,
@@ -83,9 +84,9 @@ def _judged(
         outcome, history, told = _recorded(replace(job, recovery=recovery), recovery, listener)
     asked = list(dict.fromkeys(options.levels)) or [promised(offer.claims, tables=True)]
     begun = time.monotonic()
-    report = check_file(
-        str(history), CheckOptions(tuple(level.value for level in asked)), certificate=str(told.path)
-    ).report
+    names = tuple(level.value for level in asked)
+    with judging(target, installation, options) as judge:
+        report = check_file(str(history), CheckOptions(names, judge=judge), certificate=str(told.path)).report
     levels = " ".join(f"--level {row(level).short or level.value}" for level in asked)
     facts = RunFacts(
         database=target.database.version(),

@@ -127,6 +127,13 @@ from isolde.workloads.applications import is_application
     is_flag=True,
     help="Ask the database for its own order of versions and what each statement could see, and judge by that.",
 )
+@click.option(
+    "--predicates-by",
+    type=click.Choice(["core", "database"]),
+    default="core",
+    show_default=True,
+    help="Of a certified run of tables: who evaluates conditions on versions of rows.",
+)
 @click.option("--keep", is_flag=True, help="Leave the table in the database.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @report_option
@@ -210,6 +217,7 @@ def _options(faults: tuple[Fault, ...], options: dict[str, Any]) -> RunOptions:
         output=Path(options["output"]) if options["output"] else None,
         keep=options["keep"],
         certify=options["certify"],
+        predicates_by=options["predicates_by"],
     )
 
 

@@ -45,6 +45,8 @@ class Heard:
     reads: bool = False
     looks_again: bool = False
     found: tuple[ObjectId, ...] | None = None
+    inserts: bool = False
+    """It met the newest rows of the keys that it wrote, whatever its snapshot shows."""
 
 
 @lru_cache(maxsize=4096)
@@ -129,7 +131,7 @@ class ListeningPostgresql(PostgresqlConnection):
         return self.execute_found(statement, parameters, None)
 
     def execute_found(self, statement: str, parameters: Sequence[Any], lookup: Lookup | None) -> Rows:
-        changes, locks = _kind(statement)
+        changes, locks, inserts = _kind(statement)
         looks_again = self._looks_again and (changes or locks)
         if not looks_again or lookup is None:
             text, values = _asked(statement, None, len(parameters)), list(parameters)
@@ -141,7 +143,7 @@ class ListeningPostgresql(PostgresqlConnection):
             statement, self._connection.exec_params, text.encode(), [sent_value(value) for value in values], types
         )
         self._looked_again |= looks_again
-        said = _said(result, reads=True, looks_again=looks_again)
+        said = replace(_said(result, reads=True, looks_again=looks_again), inserts=inserts)
         if looks_again and lookup is not None:
             said = replace(said, found=_found(result, lookup.table))
         self._heard = said
@@ -149,10 +151,10 @@ class ListeningPostgresql(PostgresqlConnection):
 
 
 @lru_cache(maxsize=4096)
-def _kind(statement: str) -> tuple[bool, bool]:
-    """Whether the statement changes rows, and whether it locks some."""
-    plain = _QUOTED.sub("''", statement)
-    return not plain.lstrip().upper().startswith("SELECT"), _LOCKS.search(plain) is not None
+def _kind(statement: str) -> tuple[bool, bool, bool]:
+    """Whether the statement changes rows, whether it locks some, and whether it inserts."""
+    plain = _QUOTED.sub("''", statement).lstrip().upper()
+    return not plain.startswith("SELECT"), _LOCKS.search(plain) is not None, plain.startswith("INSERT")
 
 
 def _said(result: PGresult, *, reads: bool, looks_again: bool = False) -> Heard:

@@ -9,6 +9,9 @@ At READ COMMITTED a change or a locking read that waited for another transaction
 The rows that it found in its snapshot are asked for in the same statement. A row that it looked at again stays locked until the
 transaction ends, so that its version is the newest one in a snapshot taken right before COMMIT; of a row that it wrote, it is the
 version before.
+
+An insert meets the newest rows of its keys at every level. One over a row that another transaction deleted after the snapshot was
+taken inserts a new row: what it met is the delete.
 """
 
 from __future__ import annotations
@@ -210,14 +213,16 @@ class _Order:
         for place, heard in account.operations:
             if not isinstance(heard, Heard) or not heard.reads:
                 continue
-            sees, again = self._seen(heard.snapshot, own), None
-            if heard.looks_again:
-                if heard.found is None or not isinstance(account.commit, Heard):
-                    # Which rows it looked at again nobody said.
-                    continue
-                again = self._looked_at_again(account, place, heard, self._seen(account.commit.snapshot, own))
-                if again is None:
-                    continue
+            sees = self._seen(heard.snapshot, own)
+            again: dict[ObjectId, VersionId | None] | None = {}
+            if heard.looks_again and (heard.found is None or not isinstance(account.commit, Heard)):
+                # Which rows it looked at again nobody said.
+                continue
+            if heard.looks_again or heard.inserts:
+                last = account.commit.snapshot if isinstance(account.commit, Heard) else heard.snapshot
+                again = self._looked_at_again(account, place, heard, self._seen(last, own))
+            if again is None:
+                continue
             yield (account.transaction, place), VersionSet(sees, again or None)
 
     def _seen(self, text: bytes, own: int | None) -> Sees:
@@ -238,8 +243,12 @@ class _Order:
         in_snapshot = self._seen(heard.snapshot, _xid(account))
         changed: dict[ObjectId, VersionId | None] = {}
         for thing in (written | found) - before:
-            shown, last = self._last(thing, in_snapshot), self._last(thing, at_the_end)
-            # What the transaction wrote comes after what it looked at; nobody else could write in between.
+            shown = self._last(thing, in_snapshot)
+            if thing in written:
+                # What it looked at is what it wrote over: nobody else could write in between.
+                last = bisect_left(self._places[thing], self.commits.place_of[account.transaction]) - 1
+            else:
+                last = self._last(thing, at_the_end)
             if last == shown:
                 continue
             versions = self.versions[thing]
