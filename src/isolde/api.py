@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 from isolde._core import BUDGET, Columns
-from isolde.campaigns.check import CheckOptions, check_columns, check_file
+from isolde.campaigns.check import CheckOptions, check_columns
 from isolde.engines.generate import generate as _generated
 from isolde.errors import InputError, UsageError
 from isolde.findings import Report
 from isolde.formats import decode, encode
 from isolde.formats import read as _read
 from isolde.formats import write as _write
+from isolde.formats.certificates import PlacedCertificate, read_certificate, sidecar
 from isolde.history import History, Transaction
+from isolde.history.certificate import Certificate
 from isolde.levels import Level
 from isolde.report.any import as_text
 from isolde.report.codec import read as _report_read
@@ -85,17 +87,29 @@ def check(
     every: bool = False,
     order: bool = False,
     budget: int = BUDGET,
+    certificate: Place | Certificate | Literal[False] | None = None,
+    both: bool = False,
 ) -> Report:
     """Does the history satisfy a level, or several, and if not, why?
 
     The history is a file in any format that Isolde reads, a :class:`History`, or transactions. Levels go by long or short name;
     ``"all"`` asks for every one that the history can decide. ``every`` asks for an anomaly of each strongly connected component,
     ``order`` for the order that explains a satisfied level; ``budget`` is the number of steps that a search may take.
+
+    ``certificate`` is what the database says of its own order, as a file or a :class:`Certificate`. The one that stands beside a
+    history's file is taken by itself, unless it is ``False``. ``both`` asks the search by values, too, whatever it says.
     """
-    wanted = CheckOptions(_names(level), session_order, judge_aborted, every, order, budget)
+    wanted = CheckOptions(_names(level), session_order, judge_aborted, every, order, budget, both=both)
+    placed = None
+    if isinstance(certificate, Certificate):
+        placed = PlacedCertificate(certificate)
+    elif certificate:
+        placed = read_certificate(str(certificate))
     if isinstance(history, str | Path):
-        return check_file(str(history), wanted).report
-    return check_columns(_columns(history), wanted).report
+        beside = sidecar(str(history)) if certificate is None else None
+        placed = placed if beside is None else read_certificate(beside)
+        return check_columns(_read(str(history)), wanted, str(history), placed).report
+    return check_columns(_columns(history), wanted, certificate=placed).report
 
 
 def run(

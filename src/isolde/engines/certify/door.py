@@ -9,6 +9,7 @@ from typing import Literal
 from isolde._core import Columns
 from isolde.engines.certify.fit import fitted
 from isolde.engines.certify.keyvalue import told_by_keys
+from isolde.engines.certify.orders import told_by_orders
 from isolde.engines.certify.predicates import Judge
 from isolde.engines.certify.serial import replayed
 from isolde.engines.certify.tables import told_by_tables
@@ -61,8 +62,11 @@ def certify(
 
     :class:`~isolde.errors.MalformedCertificate` names the line that does not fit the history.
     """
-    history = decode(columns)
     if not is_sql(columns):
+        plain = told_by_orders(columns, placed)
+        if plain is not None:
+            return Certified(plain, "certificate", levels=levels)
+        history = decode(columns)
         fit = fitted(history, placed, None)
         if fit.serial is not None and not fit.objects:
             return Certified(Told(columns), "serialization-order", fit.serial, levels=levels)
@@ -71,6 +75,7 @@ def certify(
         except Undecidable as reason:
             told = Told(columns, undecided=str(reason))
         return Certified(told, "certificate", fit.serial, levels=levels)
+    history = decode(columns)
     sql = sql_history(history, columns.name)
     try:
         world = World(history, sql, placed)

@@ -40,7 +40,7 @@ _RULES: dict[Level, Rule] = {
 _WEAK = frozenset({Level.READ_COMMITTED, Level.READ_ATOMIC, Level.CAUSAL, Level.PREFIX})
 
 
-def told_by_tables(world: World, levels: Iterable[Level], *, session_order: bool, judge: Judge | None = None) -> Told:
+def told_by_tables(world: World, levels: Sequence[Level], *, session_order: bool, judge: Judge | None = None) -> Told:
     """What the certificate of a history of SQL tables tells of these levels; a ``judge`` says what conditions match."""
     again = [
         (first, second, "ww", f"{_name(world, first)} wrote a row before and after {_name(world, second)} did.")
@@ -75,7 +75,9 @@ def told_by_tables(world: World, levels: Iterable[Level], *, session_order: bool
     kinds: dict[str, Kind] = {"predicate-wr": "predicate-wr", "predicate-rw": "predicate-rw"}
     for found in predicates.found.values():
         edges.append((found.source, found.target, kinds[found.kind], predicates.sentence(found)))
-    return Told(items.columns(), edges, items.versions(), (*thin_air, *faults.all), undecided)
+    # Below prefix, what was read first and what later makes a difference.
+    columns = items.columns(by_age=bool(_WEAK & set(levels)))
+    return Told(columns, edges, items.versions(), (*thin_air, *faults.all), undecided)
 
 
 def evaluated(world: World) -> Evaluation:
