@@ -300,6 +300,7 @@ def _await(condition: Callable[[], bool], within_s: float = 30.0) -> None:
         (["duckdb:", "--workload", "predicates"], "duckdb cannot tell the order"),
         (["sqlite:", "--workload", "predicates", "--mix", "figure-8"], "did you mean 'figure-9'"),
         (["sqlite:", "--workload", "predicates", "--mix", "scan=1"], "write OPERATION=WEIGHT"),
+        (["sqlite:", "--certify", "--predicates-by", "database"], "for certified runs of tables"),
     ],
 )
 def test_what_cannot_be_certified_is_refused(arguments: list[str], reason: str, tmp_path: Path) -> None:

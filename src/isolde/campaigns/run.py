@@ -29,6 +29,9 @@ def run(wanted: Wanted, options: RunOptions, listener: Listener | None = None) -
 
 def run_on(target: Target, options: RunOptions, listener: Listener) -> Report:
     """The same on a database that is open."""
+    of_tables = options.workload == PREDICATES or (is_application(options.workload) and options.certify)
+    if options.predicates_by == "database" and not of_tables:
+        raise UsageError("--predicates-by is for certified runs of tables: --workload predicates, or --certify")
     if options.workload == PREDICATES:
         return run_predicates(target, options, listener)
     if is_application(options.workload):
