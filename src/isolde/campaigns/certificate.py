@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypedDict
 
 from isolde._core import Columns
 from isolde.engines.certify import Certified, certify
@@ -24,6 +25,17 @@ from isolde.findings import (
 from isolde.formats.certificates import PlacedCertificate
 from isolde.levels import Level
 
+
+class Judging(TypedDict):
+    """How ``check`` is asked."""
+
+    session_order: bool
+    judge_aborted: bool
+    every: bool
+    order: bool
+    budget: int
+
+
 _BY_REPLAY = (Level.REPEATABLE_READ, Level.SERIALIZABLE, Level.STRICT_SERIALIZABLE)
 _STRICT = (Level.STRICT_SERIALIZABLE, Level.STRICT_SNAPSHOT_ISOLATION)
 
@@ -32,22 +44,19 @@ def check_certified(
     columns: Columns,
     placed: PlacedCertificate,
     levels: Sequence[Level],
+    judging: Judging,
     *,
-    session_order: bool,
-    judge_aborted: bool,
-    every: bool,
-    order: bool,
-    budget: int,
-    both: bool,
+    both: bool = False,
 ) -> Report:
     """Decides the levels by the certificate. With ``both``, or where it says "violated", the search by values is asked, too."""
+    session_order = judging["session_order"]
     began = time.perf_counter()
     certified = certify(columns, placed, levels, session_order=session_order)
     told_seconds = time.perf_counter() - began
 
     def searched(level: Level) -> bool | None:
         """What the search by values alone says."""
-        found = check(columns, [level], session_order=session_order, judge_aborted=judge_aborted, budget=budget)
+        found = check(columns, [level], **judging)
         return {Verdict.SATISFIED: True, Verdict.VIOLATED: False}.get(found.findings[0].verdict)
 
     if certified.replay is not None and certified.oracle == "serialization-order":
@@ -58,17 +67,7 @@ def check_certified(
         shown = tuple(Shown(one.name, one.positions, one.sentence) for one in told.faults)
         serial = certified.serial if certified.oracle == "serialization-order" else None
         evidence = replace(evidence, versions=told.versions, serial=serial, shown=shown, undecided=told.undecided)
-        report = check(
-            told.columns,
-            levels,
-            session_order=session_order,
-            judge_aborted=judge_aborted,
-            every=every,
-            order=order,
-            budget=budget,
-            evidence=evidence,
-            serialization_order=serial is not None,
-        )
+        report = check(told.columns, levels, **judging, evidence=evidence, serialization_order=serial is not None)
     opinion = _second_opinion(columns, certified, session_order=session_order)
     findings = []
     for finding in report.findings:

@@ -9,12 +9,12 @@ from typing import Literal
 from isolde._core import Columns
 from isolde.engines.certify.fit import fitted
 from isolde.engines.certify.keyvalue import told_by_keys
-from isolde.engines.certify.orders import told_by_orders
+from isolde.engines.certify.orders import told_by_orders, told_serial
 from isolde.engines.certify.serial import replayed
 from isolde.engines.certify.tables import told_by_tables
 from isolde.engines.certify.told import Fault, Told
 from isolde.engines.certify.world import Undecidable, World
-from isolde.formats import decode
+from isolde.formats import decode, is_sql
 from isolde.formats.certificates import PlacedCertificate
 from isolde.formats.tables import sql_history
 from isolde.history import History, Status
@@ -60,6 +60,9 @@ def certify(
         plain = told_by_orders(columns, placed)
         if plain is not None:
             return Certified(plain, "certificate", levels=levels)
+        order = told_serial(columns, placed)
+        if order is not None:
+            return Certified(Told(columns), "serialization-order", order, levels=levels)
         history = decode(columns)
         fit = fitted(history, placed, None)
         if fit.serial is not None and not fit.objects:
@@ -83,13 +86,6 @@ def certify(
         return Certified(Told(columns), "serialization-order", serial, replay, levels)
     told = told_by_tables(world, levels, session_order=session_order)
     return Certified(told, "certificate", serial, replay, levels)
-
-
-def is_sql(columns: Columns) -> bool:
-    """Whether a history is about SQL tables, by what its header says of them."""
-    header = decode(columns, [])
-    early = header.meta if isinstance(header.meta, dict) else {}
-    return "schema" in header.extra or "schema" in early
 
 
 def _own_serial(history: History, world: World) -> tuple[int, ...] | None:
