@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -56,6 +58,25 @@ def certify(
 
     :class:`~isolde.errors.MalformedCertificate` names the line that does not fit the history.
     """
+    with _uncollected():
+        return _certified(columns, placed, levels, session_order=session_order)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Hundreds of thousands of versions are made and all of them kept: looking for garbage among them finds none."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _certified(
+    columns: Columns, placed: PlacedCertificate, levels: Sequence[Level], *, session_order: bool
+) -> Certified:
     if not is_sql(columns):
         plain = told_by_orders(columns, placed)
         if plain is not None:
