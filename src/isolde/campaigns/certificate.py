@@ -70,7 +70,8 @@ def check_certified(
         report = check(told.columns, levels, **judging, evidence=evidence, serialization_order=serial is not None)
     opinion = _second_opinion(columns, certified, session_order=session_order)
     findings = []
-    for finding in report.findings:
+    for found in report.findings:
+        finding = _undecided(found) if certified.told.complete and _guessed(found) else found
         asked = both or finding.verdict is Verdict.VIOLATED
         judged = _judged(certified, finding, searched(finding.level) if asked else None, opinion)
         findings.append(replace(finding, evidence=(*finding.evidence, judged)))
@@ -78,6 +79,22 @@ def check_certified(
         # What the certificate says is found out once, for all levels: it belongs to the first.
         findings[0] = replace(findings[0], spent=Spent(findings[0].seconds + told_seconds))
     return replace(report, subject=HistorySubject(columns.name, _size(columns)), findings=tuple(findings))
+
+
+def _guessed(finding: Finding) -> bool:
+    """Whether a level holds only if a search may choose who wrote what was read, which a certificate would have told."""
+    return (
+        finding.verdict is Verdict.SATISFIED
+        and finding.method == "search"
+        and finding.level is not Level.READ_UNCOMMITTED
+    )
+
+
+def _undecided(finding: Finding) -> Finding:
+    reason = NotProved(
+        "a value was read that several versions have, and the certificate does not say which of them was read"
+    )
+    return replace(finding, verdict=Verdict.UNDECIDED, evidence=(reason,))
 
 
 def _judged(certified: Certified, finding: Finding, explainable: bool | None, opinion: str) -> ByOracle:

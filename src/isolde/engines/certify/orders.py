@@ -48,7 +48,10 @@ def told_by_orders(columns: Columns, placed: PlacedCertificate) -> Told | None:
         if chain:
             begins = not installed.partial or installed.versions[0] is None
             versions.append([None, *chain] if begins else list(chain))
-    return Told(columns, (), versions)
+    told = {
+        keys[thing] for thing, one in certificate.objects.items() if not isinstance(thing, RowId) and not one.partial
+    }
+    return Told(columns, (), versions, complete=told >= set(last))
 
 
 def told_serial(columns: Columns, placed: PlacedCertificate) -> tuple[int, ...] | None:
