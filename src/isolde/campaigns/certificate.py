@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypedDict
 
 from isolde._core import Columns
-from isolde.engines.certify import Certified, certify
+from isolde.engines.certify import Certified, Judge, certify
 from isolde.engines.check import Evidence, Shown, check
 from isolde.findings import (
     Anomaly,
@@ -47,11 +47,15 @@ def check_certified(
     judging: Judging,
     *,
     both: bool = False,
+    judge: Judge | None = None,
 ) -> Report:
-    """Decides the levels by the certificate. With ``both``, or where it says "violated", the search by values is asked, too."""
+    """Decides the levels by the certificate. With ``both``, or where it says "violated", the search by values is asked, too.
+
+    ``judge`` says what conditions match, if not the core.
+    """
     session_order = judging["session_order"]
     began = time.perf_counter()
-    certified = certify(columns, placed, levels, session_order=session_order)
+    certified = certify(columns, placed, levels, session_order=session_order, judge=judge)
     told_seconds = time.perf_counter() - began
 
     def searched(level: Level) -> bool | None:

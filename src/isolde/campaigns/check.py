@@ -17,6 +17,7 @@ from isolde.levels import LEVELS, Level, level_named
 
 if TYPE_CHECKING:
     from isolde.campaigns.certificate import Judging
+    from isolde.engines.certify import Judge
 
 ALL = "all"
 
@@ -39,6 +40,8 @@ class CheckOptions:
     budget: int = BUDGET
     serialization_order: bool = False
     both: bool = False
+    judge: Judge | None = None
+    """Who says what conditions match, if not the core."""
 
     def __post_init__(self) -> None:
         """Unknown names are refused before a file is read."""
@@ -113,7 +116,7 @@ def check_columns(
     if certificate is not None:
         from isolde.campaigns.certificate import check_certified
 
-        report = check_certified(columns, certificate, levels, judging, both=options.both)
+        report = check_certified(columns, certificate, levels, judging, both=options.both, judge=options.judge)
     else:
         report = check(columns, levels, **judging, serialization_order=options.serialization_order)
     if ALL in options.names:

@@ -18,6 +18,7 @@ from isolde.findings.evidence import (
 )
 from isolde.findings.facts import (
     ApplicationFacts,
+    CertificateFacts,
     Fact,
     FaultFacts,
     InvariantFacts,
@@ -77,6 +78,7 @@ __all__ = [
     "BrokenInvariant",
     "ByOracle",
     "Case",
+    "CertificateFacts",
     "Circle",
     "ClaimKept",
     "CommitOrder",

@@ -12,6 +12,7 @@ from isolde._core import Columns
 from isolde.engines.certify.fit import fitted
 from isolde.engines.certify.keyvalue import told_by_keys
 from isolde.engines.certify.orders import told_by_orders, told_serial
+from isolde.engines.certify.predicates import Judge
 from isolde.engines.certify.serial import replayed
 from isolde.engines.certify.tables import told_by_tables
 from isolde.engines.certify.told import Fault, Told
@@ -52,14 +53,19 @@ class Certified:
 
 
 def certify(
-    columns: Columns, placed: PlacedCertificate, levels: Sequence[Level], *, session_order: bool = True
+    columns: Columns,
+    placed: PlacedCertificate,
+    levels: Sequence[Level],
+    *,
+    session_order: bool = True,
+    judge: Judge | None = None,
 ) -> Certified:
-    """What the certificate says about the history, as far as these levels need it.
+    """What the certificate says about the history, as far as these levels need it; a ``judge`` says what conditions match.
 
     :class:`~isolde.errors.MalformedCertificate` names the line that does not fit the history.
     """
     with _uncollected():
-        return _certified(columns, placed, levels, session_order=session_order)
+        return _certified(columns, placed, levels, session_order=session_order, judge=judge)
 
 
 @contextmanager
@@ -75,7 +81,12 @@ def _uncollected() -> Iterator[None]:
 
 
 def _certified(
-    columns: Columns, placed: PlacedCertificate, levels: Sequence[Level], *, session_order: bool
+    columns: Columns,
+    placed: PlacedCertificate,
+    levels: Sequence[Level],
+    *,
+    session_order: bool,
+    judge: Judge | None,
 ) -> Certified:
     if not is_sql(columns):
         plain = told_by_orders(columns, placed)
@@ -105,7 +116,7 @@ def _certified(
     replay = None if serial is None else _replayed(world, serial, levels, session_order=session_order)
     if replay is not None and not world.fitted.objects:
         return Certified(Told(columns), "serialization-order", serial, replay, levels)
-    told = told_by_tables(world, levels, session_order=session_order)
+    told = told_by_tables(world, levels, session_order=session_order, judge=judge)
     return Certified(told, "certificate", serial, replay, levels)
 
 
