@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from cell import FOLDER, markdown
+from isolde.engines.check import check
 from isolde.engines.generate import generate
 from isolde.engines.generate.predicates import generate_predicates
-from isolde.formats import decode, encode, write
+from isolde.formats import decode, encode, read, write
 from isolde.formats.certificates import certificate_path, write_certificate
 from isolde.history import Write
 from isolde.history.certificate import Certificate, Installed, ObjectId
+from isolde.levels import Level
 from plot import Curves, drawn_curves
 
 ITEMS = (10_000, 25_000, 50_000, 100_000)
@@ -122,7 +124,9 @@ def _items(size: int) -> tuple[Path, Path, Path]:
         bare = type(history)(history.transactions, history.initial)
         write(encode(bare), str(path))
         write_certificate(Certificate("generated", objects), str(told))
-        write_certificate(Certificate("generated", serial=tuple(t.id for t in history.transactions)), str(serial))
+        (finding,) = check(read(str(path)), [Level.SERIALIZABLE], order=True).findings
+        assert finding.order is not None
+        write_certificate(Certificate("generated", serial=finding.order.transactions), str(serial))
     return path, told, serial
 
 

@@ -78,6 +78,17 @@ class GenerateKeywords(TypedDict, total=False):
     seed: int
 
 
+class CertificateKeywords(TypedDict, total=False):
+    """What :func:`check` takes of certificates.
+
+    ``certificate`` is what the database says of its own order, as a file or a :class:`Certificate`. The one that stands beside a
+    history's file is taken by itself, unless it is ``False``. ``both`` asks the search by values, too, whatever it says.
+    """
+
+    certificate: Place | Certificate | Literal[False] | None
+    both: bool
+
+
 def check(
     history: Place | History | Iterable[Transaction],
     level: LevelName | Iterable[LevelName] = Level.SERIALIZABLE,
@@ -87,8 +98,7 @@ def check(
     every: bool = False,
     order: bool = False,
     budget: int = BUDGET,
-    certificate: Place | Certificate | Literal[False] | None = None,
-    both: bool = False,
+    **told: Unpack[CertificateKeywords],
 ) -> Report:
     """Does the history satisfy a level, or several, and if not, why?
 
@@ -96,10 +106,12 @@ def check(
     ``"all"`` asks for every one that the history can decide. ``every`` asks for an anomaly of each strongly connected component,
     ``order`` for the order that explains a satisfied level; ``budget`` is the number of steps that a search may take.
 
-    ``certificate`` is what the database says of its own order, as a file or a :class:`Certificate`. The one that stands beside a
-    history's file is taken by itself, unless it is ``False``. ``both`` asks the search by values, too, whatever it says.
+    :class:`CertificateKeywords` says how it is judged by the database's own account of its order.
     """
-    wanted = CheckOptions(_names(level), session_order, judge_aborted, every, order, budget, both=both)
+    wanted = CheckOptions(
+        _names(level), session_order, judge_aborted, every, order, budget, both=told.get("both", False)
+    )
+    certificate = told.get("certificate")
     placed = None
     if isinstance(certificate, Certificate):
         placed = PlacedCertificate(certificate)

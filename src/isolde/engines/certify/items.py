@@ -57,7 +57,7 @@ class Items:
     # The history
 
     def columns(self, *, by_age: bool = True) -> Columns:
-        """The transactions, at the places that they have in the history; with ``by_age``, the oldest of a statement's rows first."""
+        """The transactions, at their places in the history; with ``by_age``, the oldest of a statement's rows come first."""
         by_place: dict[Place, list[tuple[int, Place | None]]] = {}
         for place, number, version in self._reads:
             by_place.setdefault(place, []).append((number, version))

@@ -48,7 +48,26 @@ def told_by_orders(columns: Columns, placed: PlacedCertificate) -> Told | None:
         if chain:
             begins = not installed.partial or installed.versions[0] is None
             versions.append([None, *chain] if begins else list(chain))
-    return Told(columns, (), versions)
+    told = {
+        keys[thing] for thing, one in certificate.objects.items() if not isinstance(thing, RowId) and not one.partial
+    }
+    return Told(columns, (), versions, complete=told >= set(last))
+
+
+def told_serial(columns: Columns, placed: PlacedCertificate) -> tuple[int, ...] | None:
+    """The serial order by positions, if it is all that is told and has exactly the committed transactions."""
+    certificate = placed.certificate
+    if certificate.serial is None or certificate.objects or certificate.reads or certificate.commits:
+        return None
+    aborted, unknown = columns.aborted()
+    names = columns.ids(range(columns.counts().transactions))
+    positions = {name: at for at, name in enumerate(names)}
+    if unknown or len(certificate.serial) != len(names) - len(aborted):
+        return None
+    gone = {names[at] for at in aborted}
+    if not all(name in positions and name not in gone for name in certificate.serial):
+        return None
+    return tuple(positions[name] for name in certificate.serial)
 
 
 def _chain(
