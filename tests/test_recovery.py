@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from certificates_replayed import Replay, recovered, unexplained_reads
+from isolde import Verdict, run
 from isolde.databases import Kind, Table, open_database
 from isolde.databases.matching import DatabaseMatching
 from isolde.databases.servers import Running
@@ -307,3 +308,12 @@ def test_what_cannot_be_certified_is_refused(arguments: list[str], reason: str, 
     found = ran(tmp_path / "run", *arguments)
     assert found.status == 2
     assert reason in found.error
+
+
+def test_the_library_certifies_too(tmp_path: Path) -> None:
+    report = run("sqlite:", workload="predicates", mix="figure-10-50", transactions=50, output=tmp_path / "run")
+    (finding,) = report.findings
+    assert finding.verdict is Verdict.SATISFIED
+    certified = run("sqlite:", certify=True, transactions=50, output=tmp_path / "keys")
+    assert certified.findings[0].verdict is Verdict.SATISFIED
+    assert (tmp_path / "keys" / "history.certificate.jsonl").is_file()

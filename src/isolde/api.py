@@ -35,7 +35,8 @@ class RunKeywords(TypedDict, total=False):
     """What :func:`run` takes beside the database. What is left out has the default of the command line.
 
     ``level``: what to decide; else what the database claims. ``listener`` is told about progress. ``sizes``, ``mix`` and
-    ``levels`` are for applications: ``{"accounts": 10}``, ``{"withdraw": 0.5}``, ``{"withdraw": "read committed"}``.
+    ``levels`` are for applications: ``{"accounts": 10}``, ``{"withdraw": 0.5}``, ``{"withdraw": "read committed"}``; of the
+    workload ``predicates``, ``mix`` may be the name of one. ``certify`` judges by the order that the database itself tells.
     """
 
     workload: str
@@ -51,9 +52,11 @@ class RunKeywords(TypedDict, total=False):
     blind_writes: float
     deletes: float
     sizes: Mapping[str, int]
-    mix: Mapping[str, float]
+    mix: Mapping[str, float] | str
     levels: Mapping[str, str]
     seed: int
+    certify: bool
+    predicates_by: Literal["core", "database"]
     faults: Iterable[str]
     output: Place
     keep: bool
@@ -292,6 +295,9 @@ def _refuse_unknown(options: Mapping[str, object], kind: Any, function: str) -> 
             raise UsageError(f"isolde.{function} has no option {name!r}; it has {', '.join(known)}")
 
 
+_PLAIN = ("workload", "seed", "keep", "certify", "predicates_by")
+
+
 def _run_options(options: RunKeywords) -> tuple[RunOptions, Listener | None]:
     """The keywords, put where the campaigns have them."""
     from isolde.campaigns.options import ApplicationOptions, Bounds, KeyOptions, RunOptions
@@ -309,7 +315,8 @@ def _run_options(options: RunKeywords) -> tuple[RunOptions, Listener | None]:
         return kind(**{name: given[name] for name in kind.__dataclass_fields__ if name in given})
 
     def by_name(name: str) -> tuple[str, ...]:
-        return tuple(f"{key}={value}" for key, value in given.get(name, {}).items())
+        found = given.get(name, {})
+        return (found,) if isinstance(found, str) else tuple(f"{key}={value}" for key, value in found.items())
 
     asked = RunOptions(
         levels=tuple(level_named(name) for name in _names(options.get("level", ()))),
@@ -318,6 +325,6 @@ def _run_options(options: RunKeywords) -> tuple[RunOptions, Listener | None]:
         of_application=ApplicationOptions(by_name("sizes"), by_name("mix"), by_name("levels")),
         faults=tuple(Fault(name) for name in options.get("faults", ())),
         output=Path(options["output"]) if "output" in options else None,
-        **{name: given[name] for name in ("workload", "seed", "keep") if name in given},
+        **{name: given[name] for name in _PLAIN if name in given},
     )
     return asked, options.get("listener")
