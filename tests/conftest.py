@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from isolde.databases.recoveries import started_with
 from isolde.databases.servers import Running, start
 from isolde.errors import DatabaseUnavailable
 
@@ -28,7 +29,8 @@ class Servers:
     def shared(self, kind: str) -> Running:
         """The server of this kind that all tests use; it is not theirs to stop."""
         if kind not in self._started:
-            self._started[kind] = self.private(kind)
+            # All of them can tell their order, too.
+            self._started[kind] = self.private(kind, **started_with(kind))
         return self._started[kind]
 
     def private(self, kind: str, **settings: Any) -> Running:

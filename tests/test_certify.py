@@ -254,6 +254,14 @@ def test_equal_values_are_told_apart_by_the_versions_that_were_read() -> None:
     assert verdicts(history, Certificate("", lines, ("a", "b"), reads))["serializable"] is True
 
 
+def test_a_value_that_several_versions_have_is_left_open_unless_the_version_is_told() -> None:
+    history = parse("a: a=[w(x,1)] | b: b=[w(x,1)] | c: c=[r(x,1)]")
+    lines: dict[ObjectId, Installed] = {"x": Installed((None, ("a", 0), ("b", 0)))}
+    assert verdicts(history, Certificate("", lines), ("serializable",)) == {"serializable": None}
+    told = Certificate("", lines, ("a", "b"), {("c", 0): VersionSet(Sees(1))})
+    assert verdicts(history, told, ("serializable",)) == {"serializable": True}
+
+
 def test_a_partial_order_goes_to_the_search() -> None:
     history = parse("a: a=[w(x,1)] | b: b=[w(x,2)] | c: c=[w(x,3)] | d: d=[r(x,2) r(y,_)]")
     told = Certificate("", {"x": Installed((("b", 0), ("c", 0)), partial=True)})

@@ -6,6 +6,7 @@ import pytest
 
 from certifying import LEVELS, verdicts
 from definition.certificates import Definition
+from definition.key_certificates import KeyDefinition, random_keys
 from definition.predicate_histories import random_case
 
 
@@ -32,3 +33,20 @@ def test_verdicts_are_those_of_the_definition() -> None:
 @pytest.mark.parametrize("part", range(12))
 def test_verdicts_are_those_of_the_definition_on_many_histories(part: int) -> None:
     _agree(range(1_000 * (part + 1), 1_000 * (part + 2)))
+
+
+def _agree_on_keys(seeds: range) -> None:
+    for seed in seeds:
+        history, certificate = random_keys(seed)
+        expected = KeyDefinition(history, certificate).verdicts()
+        found = verdicts(history, certificate, tuple(expected))
+        assert found == expected, f"seed {seed}"
+
+
+def test_verdicts_over_keys_are_those_of_the_definition() -> None:
+    _agree_on_keys(range(400))
+
+
+@pytest.mark.long
+def test_verdicts_over_keys_are_those_of_the_definition_on_many_histories() -> None:
+    _agree_on_keys(range(1_000, 6_000))

@@ -39,6 +39,11 @@ if TYPE_CHECKING:
     from isolde.history import Transaction as Transaction
     from isolde.history import Write as Write
     from isolde.history import parse as parse
+    from isolde.history.certificate import Certificate as Certificate
+    from isolde.history.certificate import Installed as Installed
+    from isolde.history.certificate import RowId as RowId
+    from isolde.history.certificate import Sees as Sees
+    from isolde.history.certificate import VersionSet as VersionSet
     from isolde.levels import Level as Level
     from isolde.tx.python import transaction as transaction
 
@@ -73,6 +78,11 @@ _PLACES = {
     "Transaction": "isolde.history",
     "Write": "isolde.history",
     "parse": "isolde.history",
+    "Certificate": "isolde.history.certificate",
+    "Installed": "isolde.history.certificate",
+    "RowId": "isolde.history.certificate",
+    "Sees": "isolde.history.certificate",
+    "VersionSet": "isolde.history.certificate",
     "Level": "isolde.levels",
     "transaction": "isolde.tx.python",
 }

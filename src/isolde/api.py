@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 from isolde._core import BUDGET, Columns
-from isolde.campaigns.check import CheckOptions, check_columns, check_file
+from isolde.campaigns.check import CheckOptions, check_columns
 from isolde.engines.generate import generate as _generated
 from isolde.errors import InputError, UsageError
 from isolde.findings import Report
 from isolde.formats import decode, encode
 from isolde.formats import read as _read
 from isolde.formats import write as _write
+from isolde.formats.certificates import PlacedCertificate, read_certificate, sidecar
 from isolde.history import History, Transaction
+from isolde.history.certificate import Certificate
 from isolde.levels import Level
 from isolde.report.any import as_text
 from isolde.report.codec import read as _report_read
@@ -33,7 +35,8 @@ class RunKeywords(TypedDict, total=False):
     """What :func:`run` takes beside the database. What is left out has the default of the command line.
 
     ``level``: what to decide; else what the database claims. ``listener`` is told about progress. ``sizes``, ``mix`` and
-    ``levels`` are for applications: ``{"accounts": 10}``, ``{"withdraw": 0.5}``, ``{"withdraw": "read committed"}``.
+    ``levels`` are for applications: ``{"accounts": 10}``, ``{"withdraw": 0.5}``, ``{"withdraw": "read committed"}``; of the
+    workload ``predicates``, ``mix`` may be the name of one. ``certify`` judges by the order that the database itself tells.
     """
 
     workload: str
@@ -49,9 +52,11 @@ class RunKeywords(TypedDict, total=False):
     blind_writes: float
     deletes: float
     sizes: Mapping[str, int]
-    mix: Mapping[str, float]
+    mix: Mapping[str, float] | str
     levels: Mapping[str, str]
     seed: int
+    certify: bool
+    predicates_by: Literal["core", "database"]
     faults: Iterable[str]
     output: Place
     keep: bool
@@ -76,6 +81,17 @@ class GenerateKeywords(TypedDict, total=False):
     seed: int
 
 
+class CertificateKeywords(TypedDict, total=False):
+    """What :func:`check` takes of certificates.
+
+    ``certificate`` is what the database says of its own order, as a file or a :class:`Certificate`. The one that stands beside a
+    history's file is taken by itself, unless it is ``False``. ``both`` asks the search by values, too, whatever it says.
+    """
+
+    certificate: Place | Certificate | Literal[False] | None
+    both: bool
+
+
 def check(
     history: Place | History | Iterable[Transaction],
     level: LevelName | Iterable[LevelName] = Level.SERIALIZABLE,
@@ -85,17 +101,30 @@ def check(
     every: bool = False,
     order: bool = False,
     budget: int = BUDGET,
+    **told: Unpack[CertificateKeywords],
 ) -> Report:
     """Does the history satisfy a level, or several, and if not, why?
 
     The history is a file in any format that Isolde reads, a :class:`History`, or transactions. Levels go by long or short name;
     ``"all"`` asks for every one that the history can decide. ``every`` asks for an anomaly of each strongly connected component,
     ``order`` for the order that explains a satisfied level; ``budget`` is the number of steps that a search may take.
+
+    :class:`CertificateKeywords` says how it is judged by the database's own account of its order.
     """
-    wanted = CheckOptions(_names(level), session_order, judge_aborted, every, order, budget)
+    wanted = CheckOptions(
+        _names(level), session_order, judge_aborted, every, order, budget, both=told.get("both", False)
+    )
+    certificate = told.get("certificate")
+    placed = None
+    if isinstance(certificate, Certificate):
+        placed = PlacedCertificate(certificate)
+    elif certificate:
+        placed = read_certificate(str(certificate))
     if isinstance(history, str | Path):
-        return check_file(str(history), wanted).report
-    return check_columns(_columns(history), wanted).report
+        beside = sidecar(str(history)) if certificate is None else None
+        placed = placed if beside is None else read_certificate(beside)
+        return check_columns(_read(str(history)), wanted, str(history), placed).report
+    return check_columns(_columns(history), wanted, certificate=placed).report
 
 
 def run(
@@ -296,6 +325,9 @@ def _refuse_unknown(options: Mapping[str, object], kind: Any, function: str) -> 
             raise UsageError(f"isolde.{function} has no option {name!r}; it has {', '.join(known)}")
 
 
+_PLAIN = ("workload", "seed", "keep", "certify", "predicates_by")
+
+
 def _run_options(options: RunKeywords) -> tuple[RunOptions, Listener | None]:
     """The keywords, put where the campaigns have them."""
     from isolde.campaigns.options import ApplicationOptions, Bounds, KeyOptions, RunOptions
@@ -313,7 +345,8 @@ def _run_options(options: RunKeywords) -> tuple[RunOptions, Listener | None]:
         return kind(**{name: given[name] for name in kind.__dataclass_fields__ if name in given})
 
     def by_name(name: str) -> tuple[str, ...]:
-        return tuple(f"{key}={value}" for key, value in given.get(name, {}).items())
+        found = given.get(name, {})
+        return (found,) if isinstance(found, str) else tuple(f"{key}={value}" for key, value in found.items())
 
     asked = RunOptions(
         levels=tuple(level_named(name) for name in _names(options.get("level", ()))),
@@ -322,6 +355,6 @@ def _run_options(options: RunKeywords) -> tuple[RunOptions, Listener | None]:
         of_application=ApplicationOptions(by_name("sizes"), by_name("mix"), by_name("levels")),
         faults=tuple(Fault(name) for name in options.get("faults", ())),
         output=Path(options["output"]) if "output" in options else None,
-        **{name: given[name] for name in ("workload", "seed", "keep") if name in given},
+        **{name: given[name] for name in _PLAIN if name in given},
     )
     return asked, options.get("listener")

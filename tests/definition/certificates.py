@@ -443,7 +443,7 @@ class Definition:
 
     def verdicts(self, *, session_order: bool = True) -> dict[str, bool | None]:
         """By level: whether it is satisfied; ``None`` if it is left open."""
-        answers: dict[str, bool | None] = {"read-uncommitted": not _cyclic(self.effective, list(self.overwrites()))}
+        answers: dict[str, bool | None] = {"read-uncommitted": not cyclic(self.effective, list(self.overwrites()))}
         levels = ("pl-2", "repeatable-read", "snapshot-isolation", "serializable", *_WEAK)
         strict = ("strict-snapshot-isolation", "strict-serializable")
         try:
@@ -456,12 +456,12 @@ class Definition:
         edges = [*so, *self.overwrites(), *self.item_edges(), *self.predicate_edges()]
         timed = [*edges, *self.time_edges()]
         flow = [edge for edge in edges if edge[2] in _FLOW]
-        answers["pl-2"] = not _cyclic(self.effective, flow)
-        answers["repeatable-read"] = not _cyclic(self.effective, [e for e in edges if e[2] != "predicate-rw"])
-        answers["snapshot-isolation"] = _snapshots(self.effective, edges)
-        answers["serializable"] = not _cyclic(self.effective, edges)
-        answers["strict-snapshot-isolation"] = _snapshots(self.effective, timed)
-        answers["strict-serializable"] = not _cyclic(self.effective, timed)
+        answers["pl-2"] = not cyclic(self.effective, flow)
+        answers["repeatable-read"] = not cyclic(self.effective, [e for e in edges if e[2] != "predicate-rw"])
+        answers["snapshot-isolation"] = snapshots(self.effective, edges)
+        answers["serializable"] = not cyclic(self.effective, edges)
+        answers["strict-snapshot-isolation"] = snapshots(self.effective, timed)
+        answers["strict-serializable"] = not cyclic(self.effective, timed)
         items, orders = self.items()
         predicates = tuple(edge for edge in edges if edge[2] == "predicate-wr")
         told = Told(edges=(*predicates, *(edge for edge in self.overwrites())), orders=orders)
@@ -512,7 +512,7 @@ def _object(thing: Any) -> Object:
     return thing.table, key
 
 
-def _cyclic(nodes: list[TxnId], edges: list[Edge]) -> bool:
+def cyclic(nodes: list[TxnId], edges: list[Edge]) -> bool:
     left = set(nodes)
     pairs = {(a, b) for a, b, _ in edges if a in left and b in left and a != b}
     while True:
@@ -522,7 +522,7 @@ def _cyclic(nodes: list[TxnId], edges: list[Edge]) -> bool:
         left -= first
 
 
-def _snapshots(nodes: list[TxnId], edges: list[Edge]) -> bool:
+def snapshots(nodes: list[TxnId], edges: list[Edge]) -> bool:
     """Starts and commits can be ordered: what is seen or overwritten commits before the start, what is missed after it."""
     pairs: list[Edge] = [(f"start {n}", f"commit {n}", "") for n in nodes]
     for a, b, kind in edges:
@@ -530,7 +530,7 @@ def _snapshots(nodes: list[TxnId], edges: list[Edge]) -> bool:
             pairs.append((f"start {a}", f"commit {b}", ""))
         else:
             pairs.append((f"commit {a}", f"start {b}", ""))
-    return not _cyclic([name for pair in pairs[: len(nodes)] for name in pair[:2]], pairs)
+    return not cyclic([name for pair in pairs[: len(nodes)] for name in pair[:2]], pairs)
 
 
 __all__ = ["Circular", "Definition", "Open", "OutsideFragment"]

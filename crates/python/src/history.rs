@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use isolde_history as core;
-use isolde_history::{Compression, Error, Format, Output, Reading, Status, Writing};
+use isolde_history::{Compression, Error, Format, Op, Output, Reading, Status, Writing};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -109,6 +109,38 @@ impl History {
     /// The names of these transactions, as JSON text.
     fn ids(&self, transactions: Vec<u32>) -> Vec<String> {
         transactions.iter().map(|&txn| self.inner.json(self.inner.txns.id[txn as usize])).collect()
+    }
+
+    /// The writes: the transaction, the place of the operation in it, and the key, by its place among the keys.
+    fn writes(&self) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
+        let (mut txns, mut places, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+        let mut first = 0;
+        for (txn, &end) in self.inner.txns.ops_end.iter().enumerate() {
+            for op in first..end {
+                let key = match self.inner.op(op as usize) {
+                    Op::Write(key, _) | Op::Append(key, _) => key,
+                    Op::Cas(key, cas) if cas.applied => key,
+                    Op::Read(..) | Op::Cas(..) | Op::Scan(_) | Op::Sql(_) => continue,
+                };
+                txns.push(txn as u32);
+                places.push(op - first);
+                keys.push(key);
+            }
+            first = end;
+        }
+        (txns, places, keys)
+    }
+
+    /// The names of all keys, as JSON text.
+    fn keys(&self) -> Vec<String> {
+        (0..self.inner.keys.len() as u32).map(|key| self.inner.json(self.inner.keys.name(key))).collect()
+    }
+
+    /// The places of the transactions that were aborted, and whether the outcome of any is unknown.
+    fn aborted(&self) -> (Vec<u32>, bool) {
+        let status = &self.inner.txns.status;
+        let aborted = (0..status.len() as u32).filter(|&txn| status[txn as usize] == Status::Aborted).collect();
+        (aborted, status.contains(&Status::Unknown))
     }
 
     /// The lines that these transactions were read from; 0 where there is none.

@@ -117,6 +117,18 @@ class Columns:
         """The lines of the file that these transactions came from; 0 where it has none."""
         return self._native.lines(list(transactions))
 
+    def writes(self) -> tuple[list[int], list[int], list[int]]:
+        """The writes as columns: the transaction, the place of the operation in it, the key by its place among the keys."""
+        return self._native.writes()
+
+    def keys(self) -> list[int | str]:
+        """The names of all keys."""
+        return [json.loads(name) for name in self._native.keys()]  # noqa: SIM118
+
+    def aborted(self) -> tuple[list[int], bool]:
+        """The places of the transactions that were aborted, and whether the outcome of any is unknown."""
+        return self._native.aborted()
+
 
 class Input:
     """A file or standard input, unpacked if need be and looked into. It can be read once."""

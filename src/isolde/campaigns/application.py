@@ -6,16 +6,28 @@ import json
 import re
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from isolde.campaigns.certify import (
+    Certified,
+    certificate_facts,
+    certified,
+    judging,
+    listening,
+    promised_by_all,
+    refuse_uncertain,
+    scope_of,
+)
+from isolde.campaigns.check import CheckOptions, check_file
 from isolde.campaigns.keyvalue import new_directory, ran
 from isolde.campaigns.options import Listener, RunInterrupted, RunOptions
 from isolde.campaigns.target import Target
 from isolde.databases import Offer, offer_named
 from isolde.databases.waiting import ASIDE_S, aside
+from isolde.engines.certify import Judge
 from isolde.engines.record import Job, Outcome, Run, Watcher, finish, refuse_place
 from isolde.engines.record.application import Broken, Installation, application_job
 from isolde.errors import InputError, IsoldeError, OutsideError, UsageError
@@ -30,6 +42,7 @@ from isolde.findings import (
     Report,
     Verdict,
 )
+from isolde.levels import Level
 from isolde.workloads.application import Application, Scale
 from isolde.workloads.applications.mistakes import refuse_arguments
 from isolde.workloads.scales import scale_of
@@ -63,6 +76,7 @@ def run_application(target: Target, application: Application, options: RunOption
     scale = scale_of(application, options.of_application.sizes)
     offers = _offers(target, application, options.of_application.levels)
     directory = options.output or new_directory(target.adapter, application.name)
+    refuse_uncertain(target, options)
     refuse_arguments(application, scale, options.seed)
     refuse_place(directory)
     prefix = f"isolde_{secrets.token_hex(4)}_"
@@ -78,7 +92,7 @@ def run_application(target: Target, application: Application, options: RunOption
         failed=failed,
     )
     looked = _Looked(installation)
-    outcome, history = _run(target, looked, job, options, listener)
+    outcome, history, told = _run(target, looked, job, offers, options, listener)
     facts = ApplicationFacts(
         database=target.database.version(),
         application=application.name,
@@ -93,12 +107,17 @@ def run_application(target: Target, application: Application, options: RunOption
         gave_up=tuple(failed.items()),
         history=str(history),
         kept=prefix if options.keep else None,
+        certificate=certificate_facts(told),
     )
     report = _report(facts, looked.broken)
+    if told is not None:
+        with judging(target, installation, options) as judge:
+            asked = options.levels or promised_by_all(offers.values())
+            report = _with_levels(report, history, told, asked, judge)
     # What was seen of the invariants is nowhere else, so it is told however the run ended; and before the clean-up, which may
     # have to wait for somebody's lock.
     listener.found(report)
-    left = "" if options.keep or target.server is not None else _drop(installation)
+    left = "" if options.keep or target.server is not None else drop_tables(installation)
     if outcome.interrupted:
         raise RunInterrupted(history, left)
     if outcome.failure is not None:
@@ -129,7 +148,23 @@ def _meta(
     }
 
 
-def _run(target: Target, looked: _Looked, job: Job, options: RunOptions, listener: Listener) -> tuple[Outcome, Path]:
+def _with_levels(
+    report: Report, history: Path, told: Certified, levels: Iterable[Level], judge: Judge | None
+) -> Report:
+    """The report with what the certificate says of the levels of the history."""
+    names = tuple(level.value for level in levels)
+    checked = check_file(str(history), CheckOptions(names, judge=judge), certificate=str(told.path)).report
+    return replace(checked, findings=(*report.findings, *checked.findings), facts=(*checked.facts, *report.facts))
+
+
+def _run(
+    target: Target,
+    looked: _Looked,
+    job: Job,
+    offers: Mapping[str, Offer],
+    options: RunOptions,
+    listener: Listener,
+) -> tuple[Outcome, Path, Certified | None]:
     """Makes the tables and runs the job on them; what goes wrong before there is an outcome removes them again."""
     installation, bounds = looked.installation, options.bounds
     watcher = Watcher(
@@ -140,23 +175,26 @@ def _run(target: Target, looked: _Looked, job: Job, options: RunOptions, listene
         quiet=lambda _: bounds.until_violation and bool(looked.broken),
         free=installation.free,
     )
-    about = _installed(installation, options.seed, listener)
+    about = installed(installation, options.seed, listener)
     if target.adapter.counts is not None:
         about["counts"] = json.dumps(target.adapter.counts).encode()
     job = replace(job, transactions=bounds.planned, seconds=bounds.seconds, timeout_s=bounds.timeout_s, about=about)
     try:
         aside(lambda: _refuse_rows(installation), free=installation.free)
-        outcome = Run(job, watcher).wait()
-        listener.over()
-        history = _finished(job.directory, outcome)
-        if outcome.failure is None and not outcome.interrupted:
-            _look_at_the_end(looked.look, outcome)
+        told = None
+        with listening(target, scope_of(installation), offers.values(), options) as recovery:
+            outcome = Run(replace(job, recovery=recovery), watcher).wait()
+            listener.over()
+            history = _finished(job.directory, outcome)
+            if outcome.failure is None and not outcome.interrupted:
+                _look_at_the_end(looked.look, outcome)
+                told = None if recovery is None else certified(recovery, outcome, history)
     except BaseException:
         listener.over()
-        if not options.keep and target.server is None and (left := _drop(installation)):
+        if not options.keep and target.server is None and (left := drop_tables(installation)):
             listener.left(left.removeprefix("; "))
         raise
-    return outcome, history
+    return outcome, history, told
 
 
 def _report(facts: ApplicationFacts, broken: dict[str, Broken]) -> Report:
@@ -177,12 +215,12 @@ def _finding(name: str, broken: Broken | None, facts: ApplicationFacts) -> Findi
     return Finding(question, Verdict.UNDECIDED, _METHOD, evidence=(untested,))
 
 
-def _installed(installation: Installation, seed: int, listener: Listener) -> dict[str, bytes]:
+def installed(installation: Installation, seed: int, listener: Listener) -> dict[str, bytes]:
     """Makes the tables; what fails there removes what it made, unless somebody loses patience with that too."""
     try:
         return aside(lambda: installation.create(seed), free=installation.free)
     except KeyboardInterrupt:
-        left = _drop(installation)
+        left = drop_tables(installation)
         if left:
             listener.left(left.removeprefix("; "))
         raise
@@ -215,7 +253,7 @@ def _look_at_the_end(look: Callable[[int], None], outcome: Outcome) -> None:
         outcome.interrupted = True
 
 
-def _drop(installation: Installation) -> str:
+def drop_tables(installation: Installation) -> str:
     """Removes the tables; what is given says so if they are still there."""
     how = f"drop them with: {installation.removal()}"
     try:

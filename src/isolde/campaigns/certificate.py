@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypedDict
 
 from isolde._core import Columns
-from isolde.engines.certify import Certified, certify
+from isolde.engines.certify import Certified, Judge, certify
 from isolde.engines.check import Evidence, Shown, check
 from isolde.findings import (
     Anomaly,
@@ -24,6 +25,17 @@ from isolde.findings import (
 from isolde.formats.certificates import PlacedCertificate
 from isolde.levels import Level
 
+
+class Judging(TypedDict):
+    """How ``check`` is asked."""
+
+    session_order: bool
+    judge_aborted: bool
+    every: bool
+    order: bool
+    budget: int
+
+
 _BY_REPLAY = (Level.REPEATABLE_READ, Level.SERIALIZABLE, Level.STRICT_SERIALIZABLE)
 _STRICT = (Level.STRICT_SERIALIZABLE, Level.STRICT_SNAPSHOT_ISOLATION)
 
@@ -32,22 +44,23 @@ def check_certified(
     columns: Columns,
     placed: PlacedCertificate,
     levels: Sequence[Level],
+    judging: Judging,
     *,
-    session_order: bool,
-    judge_aborted: bool,
-    every: bool,
-    order: bool,
-    budget: int,
-    both: bool,
+    both: bool = False,
+    judge: Judge | None = None,
 ) -> Report:
-    """Decides the levels by the certificate. With ``both``, or where it says "violated", the search by values is asked, too."""
+    """Decides the levels by the certificate. With ``both``, or where it says "violated", the search by values is asked, too.
+
+    ``judge`` says what conditions match, if not the core.
+    """
+    session_order = judging["session_order"]
     began = time.perf_counter()
-    certified = certify(columns, placed, levels, session_order=session_order)
+    certified = certify(columns, placed, levels, session_order=session_order, judge=judge)
     told_seconds = time.perf_counter() - began
 
     def searched(level: Level) -> bool | None:
         """What the search by values alone says."""
-        found = check(columns, [level], session_order=session_order, judge_aborted=judge_aborted, budget=budget)
+        found = check(columns, [level], **judging)
         return {Verdict.SATISFIED: True, Verdict.VIOLATED: False}.get(found.findings[0].verdict)
 
     if certified.replay is not None and certified.oracle == "serialization-order":
@@ -58,20 +71,11 @@ def check_certified(
         shown = tuple(Shown(one.name, one.positions, one.sentence) for one in told.faults)
         serial = certified.serial if certified.oracle == "serialization-order" else None
         evidence = replace(evidence, versions=told.versions, serial=serial, shown=shown, undecided=told.undecided)
-        report = check(
-            told.columns,
-            levels,
-            session_order=session_order,
-            judge_aborted=judge_aborted,
-            every=every,
-            order=order,
-            budget=budget,
-            evidence=evidence,
-            serialization_order=serial is not None,
-        )
+        report = check(told.columns, levels, **judging, evidence=evidence, serialization_order=serial is not None)
     opinion = _second_opinion(columns, certified, session_order=session_order)
     findings = []
-    for finding in report.findings:
+    for found in report.findings:
+        finding = _undecided(found) if certified.told.complete and _guessed(found) else found
         asked = both or finding.verdict is Verdict.VIOLATED
         judged = _judged(certified, finding, searched(finding.level) if asked else None, opinion)
         findings.append(replace(finding, evidence=(*finding.evidence, judged)))
@@ -79,6 +83,22 @@ def check_certified(
         # What the certificate says is found out once, for all levels: it belongs to the first.
         findings[0] = replace(findings[0], spent=Spent(findings[0].seconds + told_seconds))
     return replace(report, subject=HistorySubject(columns.name, _size(columns)), findings=tuple(findings))
+
+
+def _guessed(finding: Finding) -> bool:
+    """Whether a level holds only if a search may choose who wrote what was read, which a certificate would have told."""
+    return (
+        finding.verdict is Verdict.SATISFIED
+        and finding.method == "search"
+        and finding.level is not Level.READ_UNCOMMITTED
+    )
+
+
+def _undecided(finding: Finding) -> Finding:
+    reason = NotProved(
+        "a value was read that several versions have, and the certificate does not say which of them was read"
+    )
+    return replace(finding, verdict=Verdict.UNDECIDED, evidence=(reason,))
 
 
 def _judged(certified: Certified, finding: Finding, explainable: bool | None, opinion: str) -> ByOracle:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from isolde._core import AS_USUAL, BUDGET, Columns, Reading
-from isolde.campaigns.certificate import check_certified
-from isolde.engines.certify import is_sql
 from isolde.engines.check import check, cut_out, exhibited, frontier
 from isolde.findings import HistorySubject, Report, Verdict
-from isolde.formats import decode, read
+from isolde.formats import decode, is_sql, read
 from isolde.formats.certificates import PlacedCertificate, read_certificate
 from isolde.history import History
 from isolde.history.certificate import Certificate
 from isolde.levels import LEVELS, Level, level_named
+
+if TYPE_CHECKING:
+    from isolde.campaigns.certificate import Judging
+    from isolde.engines.certify import Judge
 
 ALL = "all"
 
@@ -37,6 +40,8 @@ class CheckOptions:
     budget: int = BUDGET
     serialization_order: bool = False
     both: bool = False
+    judge: Judge | None = None
+    """Who says what conditions match, if not the core."""
 
     def __post_init__(self) -> None:
         """Unknown names are refused before a file is read."""
@@ -98,32 +103,22 @@ def check_columns(
 ) -> Checked:
     """Decides the levels of a history that is in memory; ``name`` is what the report calls it."""
     levels = levels_named(options.names)
+    judging: Judging = {
+        "session_order": options.session_order,
+        "judge_aborted": options.judge_aborted,
+        "every": options.every,
+        "order": options.order,
+        "budget": options.budget,
+    }
     if certificate is None and options.serialization_order and is_sql(columns):
         # Statements are replayed by what they mean: the history's own serial order is all that is told.
         certificate = PlacedCertificate(Certificate(), name)
     if certificate is not None:
-        report = check_certified(
-            columns,
-            certificate,
-            levels,
-            session_order=options.session_order,
-            judge_aborted=options.judge_aborted,
-            every=options.every,
-            order=options.order,
-            budget=options.budget,
-            both=options.both,
-        )
+        from isolde.campaigns.certificate import check_certified
+
+        report = check_certified(columns, certificate, levels, judging, both=options.both, judge=options.judge)
     else:
-        report = check(
-            columns,
-            levels,
-            session_order=options.session_order,
-            judge_aborted=options.judge_aborted,
-            every=options.every,
-            order=options.order,
-            budget=options.budget,
-            serialization_order=options.serialization_order,
-        )
+        report = check(columns, levels, **judging, serialization_order=options.serialization_order)
     if ALL in options.names:
         line = frontier(report.findings)
         report = _decided(report, {level_named(name) for name in options.names if name != ALL})

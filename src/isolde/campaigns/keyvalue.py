@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from isolde._core import Columns
+from isolde.campaigns.certify import Certified, certificate_facts, certified, listening, promised, refuse_uncertain
+from isolde.campaigns.check import CheckOptions, check_file
 from isolde.campaigns.options import RUNS, Listener, RunInterrupted, RunOptions
 from isolde.campaigns.target import Target
 from isolde.campaigns.windows import WindowCheck
 from isolde.databases import Adapter, Database, Feature, Kind, Offer, Table, offer_named
+from isolde.databases.recovery import Scope
 from isolde.databases.waiting import ASIDE_S, aside
 from isolde.engines.check import check, exhibited
 from isolde.engines.record import (
@@ -63,7 +66,8 @@ def run_keys(target: Target, settings: Settings, options: RunOptions, listener: 
     """Runs the workload on a private table, checks what was seen, and removes the table."""
     database, workload = target.database, settings.workload
     offer = (offer_named(database, target.isolation) if target.isolation else database.offers()[-1]).of(workload.kind)
-    asked = list(dict.fromkeys(options.levels)) or [offer.claims]
+    asked = list(dict.fromkeys(options.levels)) or [_claimed(offer, options)]
+    refuse_uncertain(target, options)
     directory = options.output or new_directory(target.adapter, offer.name)
     table = Table(f"isolde_{secrets.token_hex(6)}", workload.kind, settings.keys)
     bounds = options.bounds
@@ -85,9 +89,12 @@ def run_keys(target: Target, settings: Settings, options: RunOptions, listener: 
     private = _PrivateTable(target, table, keep=options.keep or target.server is not None)
     try:
         private.create()
-        recorded = _recorded(job, asked, target, options, listener)
-        if recorded.outcome.interrupted:
-            raise RunInterrupted(recorded.history)
+        with listening(target, Scope.of_keys(table), [offer], options) as recovery:
+            recorded = _recorded(replace(job, recovery=recovery), asked, target, options, listener)
+            if recorded.outcome.interrupted:
+                raise RunInterrupted(recorded.history)
+            if recovery is not None and recorded.outcome.failure is None:
+                recorded.certified = certified(recovery, recorded.outcome, recorded.history)
         report = _judged(recorded, asked, faults=bool(options.faults))
         facts = _facts(recorded, asked, offer, settings, database.version())
         report = replace(report, facts=(*report.facts, replace(facts, table=table.name if options.keep else None)))
@@ -114,6 +121,11 @@ class _Recorded:
     last: Path | None
     lost: tuple[Lost, ...] | None
     begun: float
+    certified: Certified | None = None
+
+
+def _claimed(offer: Offer, options: RunOptions) -> Level:
+    return promised(offer.claims, tables=False) if options.certify else offer.claims
 
 
 def _recorded(job: Job, asked: list[Level], target: Target, options: RunOptions, listener: Listener) -> _Recorded:
@@ -132,11 +144,16 @@ def _recorded(job: Job, asked: list[Level], target: Target, options: RunOptions,
 
 def _judged(recorded: _Recorded, asked: list[Level], *, faults: bool) -> Report:
     judged = str(recorded.last or recorded.history)
+    if recorded.certified is not None:
+        names = tuple(level.value for level in asked)
+        return tested(
+            check_file(judged, CheckOptions(names, budget=_BUDGET), certificate=str(recorded.certified.path)).report
+        )
     columns = read(judged)
     report = exhibited(check(columns, asked, budget=_BUDGET, surveyed=True), columns)
     if recorded.windows is not None:
         report = recorded.windows.with_earlier(report)
-    report = _tested(replace(report, subject=HistorySubject(judged, report.size)))
+    report = tested(replace(report, subject=HistorySubject(judged, report.size)))
     findings = [
         replace(finding, reproduce=f"isolde check --level {finding.level.value} {judged}")
         for finding in report.findings
@@ -179,6 +196,7 @@ def _facts(recorded: _Recorded, asked: list[Level], offer: Offer, settings: Sett
         faults=tuple(FaultFacts(event.fault.value, event.begun, event.healed) for event in recorded.events),
         lost=None if recorded.lost is None else _lost(recorded.lost),
         windows=windows,
+        certificate=certificate_facts(recorded.certified),
     )
 
 
@@ -197,7 +215,7 @@ def ran(outcome: Outcome) -> Ran:
     )
 
 
-def _tested(report: Report) -> Report:
+def tested(report: Report) -> Report:
     """A history in which nothing was committed breaks no level, and says nothing about any either."""
     if report.size.committed:
         return report

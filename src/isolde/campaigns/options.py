@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from isolde.engines.record import Fault, Progress
 from isolde.findings import Report
@@ -12,6 +13,7 @@ from isolde.levels import Level
 
 RUNS = "isolde-runs"
 TRANSACTIONS = 2_000
+KEYS = 50
 _TRANSACTIONS_MAX = 1_000_000
 
 
@@ -40,7 +42,7 @@ class Bounds:
 class KeyOptions:
     """How a key-value workload is made; ``None`` is the workload's own."""
 
-    keys: int = 50
+    keys: int | None = None
     operations: int | None = None
     distribution: str = "uniform"
     blind_writes: float | None = None
@@ -61,6 +63,7 @@ class RunOptions:
     """Everything that a run is asked for beside its database. ``levels`` are those to decide; none: what the database claims.
 
     ``output`` is the directory to record in; ``None`` is a new one. ``keep`` leaves the tables in the database.
+    ``certify`` asks the database for its own order, and judges by that; ``predicates_by`` says who evaluates conditions then.
     """
 
     workload: str = "mini"
@@ -72,6 +75,8 @@ class RunOptions:
     faults: tuple[Fault, ...] = ()
     output: Path | None = None
     keep: bool = False
+    certify: bool = False
+    predicates_by: Literal["core", "database"] = "core"
 
 
 def _ignore(*_: object) -> None:

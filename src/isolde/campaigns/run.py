@@ -8,25 +8,34 @@ from dataclasses import replace
 from isolde.campaigns.application import run_application
 from isolde.campaigns.keyvalue import refuse_what_it_cannot, run_keys
 from isolde.campaigns.matrix import try_all_levels
-from isolde.campaigns.options import Listener, RunOptions
+from isolde.campaigns.options import KEYS, Listener, RunOptions
+from isolde.campaigns.predicates import run_predicates
 from isolde.campaigns.target import Target, Wanted, opened
 from isolde.errors import UsageError
 from isolde.findings import Report
 from isolde.workloads import Settings, workload_named
 from isolde.workloads.applications import APPLICATIONS, application_named, is_application
+from isolde.workloads.predicates import NAME as PREDICATES
 
 
 def run(wanted: Wanted, options: RunOptions, listener: Listener | None = None) -> Report:
     """Runs a workload on the database that is wanted, and judges what came back. What Isolde started is ended again."""
     with ExitStack() as stack:
-        target = opened(replace(wanted, faults=options.faults), stack)
+        target = opened(
+            replace(wanted, faults=options.faults, certify=options.certify or options.workload == PREDICATES), stack
+        )
         return run_on(target, options, listener or Listener())
 
 
 def run_on(target: Target, options: RunOptions, listener: Listener) -> Report:
     """The same on a database that is open."""
+    of_tables = options.workload == PREDICATES or (is_application(options.workload) and options.certify)
+    if options.predicates_by == "database" and not of_tables:
+        raise UsageError("--predicates-by is for certified runs of tables: --workload predicates, or --certify")
+    if options.workload == PREDICATES:
+        return run_predicates(target, options, listener)
     if is_application(options.workload):
-        if options.levels or options.faults:
+        if (options.levels and not options.certify) or options.faults:
             raise _judged_by_invariants(options)
         return run_application(target, application_named(options.workload), options, listener)
     return run_keys(target, _settings(target, options), options, listener)
@@ -59,7 +68,7 @@ def _settings(target: Target, options: RunOptions) -> Settings:
     refuse_what_it_cannot(target.adapter, workload, of_keys.deletes)
     settings = Settings(
         workload,
-        of_keys.keys,
+        of_keys.keys or KEYS,
         of_keys.operations,
         of_keys.distribution,
         of_keys.blind_writes,

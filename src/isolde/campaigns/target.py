@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from isolde.databases import Adapter, Database, open_database, open_driver
+from isolde.databases.recoveries import started_with
 from isolde.databases.servers import Running, start
 from isolde.databases.servers.proxy import Proxy
 from isolde.databases.waiting import aside
@@ -35,6 +36,8 @@ class Wanted:
     faults: tuple[Fault, ...] = ()
     settings: tuple[str, ...] = ()
     only_level: bool = False
+    certify: bool = False
+    """A server that is started for it is to be able to tell its order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,8 @@ def opened(wanted: Wanted, stack: ExitStack) -> Target:
         raise UsageError("--connect, --begin, --setup and --only-level go with --driver")
     if wanted.kind is None:
         return _by_url(wanted.url or EMBEDDED, wanted.isolation, stack)
-    server = start(wanted.kind, **_settings(wanted.settings))
+    told = started_with(wanted.kind) if wanted.certify else {}
+    server = start(wanted.kind, **{**told, **_settings(wanted.settings)})
     stack.callback(server.stop)
     url, wires = server.url, []
     if Fault.CUT in wanted.faults:

@@ -81,9 +81,13 @@ def workloads(application: str | None, as_json: bool) -> int:
 
     With the name of an APPLICATION, or a file with one: its transactions, sizes and invariants.
     """
-    from isolde.workloads import WORKLOADS
+    from isolde.workloads import WORKLOADS, predicates
     from isolde.workloads.applications import APPLICATIONS, application_named
 
+    if application == predicates.NAME:
+        listed = [(f"  --mix {mix.name}", f"{mix.keys:,} keys", mix.meaning) for mix in predicates.MIXES]
+        click.echo(f"{predicates.NAME}: {predicates.MEANING}\n" + _table(listed))
+        return 0
     if application is not None:
         if any(entry.name == application for entry in WORKLOADS):
             raise UsageError(f"{application} has keys and no tables; 'isolde workloads' says all there is to say of it")
@@ -92,7 +96,7 @@ def workloads(application: str | None, as_json: bool) -> int:
         click.echo(dumped(content) if as_json else _application_text(found))
         return 0
     if as_json:
-        rows = [
+        rows: list[dict[str, object]] = [
             {
                 "name": entry.name,
                 "kind": entry.kind.value,
@@ -106,9 +110,30 @@ def workloads(application: str | None, as_json: bool) -> int:
         applications = [
             {"name": entry.name, "meaning": entry.meaning, "source": entry.source} for entry in APPLICATIONS.values()
         ]
+        mixes = [
+            {
+                "name": mix.name,
+                "meaning": mix.meaning,
+                "keys": mix.keys,
+                "weights": {deed.value: weight for deed, weight in mix.weights.items()},
+            }
+            for mix in predicates.MIXES
+        ]
+        rows.append(
+            {
+                "name": predicates.NAME,
+                "kind": "tables",
+                "operations": predicates.OPERATIONS,
+                "meaning": predicates.MEANING,
+                "source": predicates.SOURCE,
+                "needs": ["order", "sql"],
+                "mixes": mixes,
+            }
+        )
         click.echo(dumped({"workloads": rows, "applications": applications}))
         return 0
     body = [(entry.name, entry.kind.value, entry.meaning, entry.source) for entry in WORKLOADS]
+    body.append((predicates.NAME, "tables", predicates.MEANING, predicates.SOURCE))
     body += [(entry.name, "tables", entry.meaning, entry.source) for entry in APPLICATIONS.values()]
     click.echo(_table([("WORKLOAD", "OF", "MEANING", "SOURCE"), *body]))
     return 0
@@ -165,6 +190,7 @@ def databases(as_json: bool) -> int:
                     }
                     for offer in adapter.offers
                 ],
+                "untested": adapter.untested or None,
                 "abilities": {
                     ability.feature.value: {"able": ability.able, "how": ability.how} for ability in adapter.abilities
                 },
@@ -183,4 +209,6 @@ def databases(as_json: bool) -> int:
             (f"  {'+' if ability.able else '-'} {ability.feature.value}", ability.how) for ability in adapter.abilities
         ]
         click.echo(_table(abilities))
+        if adapter.untested:
+            click.echo(visible(f"  ? not tested against a live server: {adapter.untested}"))
     return 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from isolde.cli.main import tell
@@ -96,7 +98,8 @@ def generate(
     Its anomalies: phantom, g2, g-single, result-set-mismatch, aborted-read, intermediate-read, not-my-own-write.
     """
     if workload == _PREDICATES:
-        return _predicates(output, level, sessions, transactions, keys, operations, mix, inject, seed)
+        drawn = {"mix": mix, "sessions": sessions, "transactions": transactions, "keys": keys, "seed": seed}
+        return _predicates(output, level=level, operations=operations or 5, inject=inject, **drawn)
     if mix:
         raise UsageError("--mix is for the workload predicates")
     history = make(
@@ -118,17 +121,7 @@ def generate(
     return 0
 
 
-def _predicates(
-    output: str,
-    level: str,
-    sessions: int,
-    transactions: int,
-    keys: int | None,
-    operations: int | None,
-    mix: tuple[str, ...],
-    inject: tuple[str, ...],
-    seed: int,
-) -> int:
+def _predicates(output: str, **asked: Any) -> int:
     """Writes a history with predicates, and its certificate beside it."""
     from isolde.engines.generate.predicates import generate_predicates
 
@@ -136,16 +129,7 @@ def _predicates(
         raise UsageError(
             "the workload predicates writes two files, the history and its certificate; name the first with -o"
         )
-    history, certificate = generate_predicates(
-        mix=mix,
-        level=level,
-        sessions=sessions,
-        transactions=transactions,
-        keys=keys,
-        operations=operations or 5,
-        inject=inject,
-        seed=seed,
-    )
+    history, certificate = generate_predicates(**asked)
     tell(output, write(encode(history), output))
     write_certificate(certificate, certificate_path(output))
     return 0

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from isolde.campaigns.options import (
+    KEYS,
     RUNS,
     TRANSACTIONS,
     ApplicationOptions,
@@ -75,7 +76,7 @@ from isolde.workloads.applications import is_application
     help="Play one given interleaving of statements: a JSON file, or a .spec file of PostgreSQL's isolation tester.",
 )
 @click.option("--matrix", "as_matrix", is_flag=True, help="Every level and every anomaly of this database, as a table.")
-@click.option("--keys", type=click.IntRange(1), default=50, show_default=True)
+@click.option("--keys", type=click.IntRange(1), help=f"How many. [default: {KEYS}, or the mix's]")
 @click.option("--operations", type=click.IntRange(1), help="Operations a transaction. [default: the workload's]")
 @click.option("--distribution", type=click.Choice(DISTRIBUTIONS), default="uniform", show_default=True)
 @click.option("--blind-writes", type=click.FloatRange(0, 1), metavar="SHARE", help="Of the workload read-write.")
@@ -97,7 +98,7 @@ from isolde.workloads.applications import is_application
     "--mix",
     multiple=True,
     metavar="TRANSACTION=WEIGHT",
-    help="How often one kind of its transactions comes; 0: never. [default: its own]",
+    help="How often one kind of its transactions comes; 0: never. Of predicates: a mix by its name, or OPERATION=WEIGHT.",
 )
 @click.option(
     "--level",
@@ -120,6 +121,18 @@ from isolde.workloads.applications import is_application
     metavar="FAULTS",
     default="",
     help="With --start: kill, pause, restart or cut (the network), several by commas, again and again during the run.",
+)
+@click.option(
+    "--certify",
+    is_flag=True,
+    help="Ask the database for its own order of versions and what each statement could see, and judge by that.",
+)
+@click.option(
+    "--predicates-by",
+    type=click.Choice(["core", "database"]),
+    default="core",
+    show_default=True,
+    help="Of a certified run of tables: who evaluates conditions on versions of rows.",
 )
 @click.option("--keep", is_flag=True, help="Leave the table in the database.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -203,6 +216,8 @@ def _options(faults: tuple[Fault, ...], options: dict[str, Any]) -> RunOptions:
         faults=faults,
         output=Path(options["output"]) if options["output"] else None,
         keep=options["keep"],
+        certify=options["certify"],
+        predicates_by=options["predicates_by"],
     )
 
 
@@ -234,6 +249,7 @@ _BESIDE_MATRIX = {
     "seconds": "--time",
     "output": "--output",
     "keep": "--keep",
+    "certify": "--certify",
 }
 
 

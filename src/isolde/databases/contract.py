@@ -198,6 +198,8 @@ class Adapter:
     """The command that installs the driver."""
     removal: str = "DROP TABLE {table}"
     """What a person types to remove a table that a run could not drop."""
+    untested: str = ""
+    """What else may answer at such a URL, and was not tested against a live server."""
     locks_everything: bool = False
     """Writers lock the whole database, not rows: those of one table wait for those of another."""
 

@@ -179,6 +179,7 @@ ADAPTER = Adapter(
     abilities=abilities(
         transactions="BEGIN TRANSACTION … COMMIT over a snapshot; nobody waits for a lock",
         sql="DuckDB's SQL",
+        no_order="its ids are those of starts, its log is its own, and a counter would make all writers conflict",
     ),
     open=_open,
     dialect=dialects.Dialect.POSTGRESQL,

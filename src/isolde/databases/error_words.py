@@ -20,13 +20,15 @@ _STATES = {
     "22003": "arithmetic",
     "25P02": "transaction-failed",
 }
-# MySQL's and MariaDB's. 1020 is what innodb_snapshot_isolation answers; 3101 a conflict between nodes.
+# MySQL's and MariaDB's. 1020 is what innodb_snapshot_isolation answers; 3101 a conflict between nodes; 8002 and on
+# are of TiDB, which finds conflicts at COMMIT.
 _NUMBERS = {
     1213: "deadlock",
     1205: "lock-timeout",
     3572: "lock-timeout",
     1020: "serialization-failure",
     3101: "serialization-failure",
+    **dict.fromkeys((8002, 8022, 8028, 9007), "serialization-failure"),
     1062: "unique",
     1586: "unique",
     1451: "foreign-key",

@@ -14,7 +14,7 @@ import json
 import re
 import socket
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -82,7 +82,7 @@ def cluster_of(url: str) -> Cluster:
     return Cluster(tuple(endpoints), unquote(user) or None, unquote(password) or None, shown)
 
 
-class _Gateway:
+class Gateway:
     """One HTTP connection to one member. It is never opened again: what was under way would be forgotten."""
 
     def __init__(self, endpoint: Endpoint, cluster: Cluster) -> None:
@@ -120,6 +120,20 @@ class _Gateway:
             raise self._refusal(path, int(found.get("code") or 0), str(found.get("message") or found.get("error")))
         return found
 
+    def follow(self, path: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Answers that come one after the other, for as long as they are taken; then the connection is of no use any more."""
+        try:
+            self._http.request("POST", path, json.dumps(body).encode(), self._headers)
+            for line in self._http.getresponse():
+                found = json.loads(line)
+                if "result" not in found:
+                    raise ConnectionLost(f"{self._name}: answered {found} to {path}")
+                yield found["result"]
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise ConnectionLost(f"{self._name}: {str(error) or type(error).__name__}") from None
+        finally:
+            self.close()
+
     def _refusal(self, path: str, code: int, reason: str) -> OutsideError:
         if code == _OUT_OF_RANGE or (code == _EXHAUSTED and "too many requests" in reason):
             return Aborted(reason)
@@ -140,13 +154,13 @@ class _Gateway:
             self._http.close()
 
 
-def _name(table: Table, key: int | str) -> str:
+def key_name(table: Table, key: int | str) -> str:
     return b64encode(f"{table.name}/{key}".encode()).decode()
 
 
-def _range(table: Table) -> dict[str, str]:
+def keys_of(table: Table) -> dict[str, str]:
     """All keys of a table: from its name and a slash to its name and the sign after the slash."""
-    return {"key": _name(table, ""), "range_end": b64encode(f"{table.name}0".encode()).decode()}
+    return {"key": key_name(table, ""), "range_end": b64encode(f"{table.name}0".encode()).decode()}
 
 
 def _put(name: str, value: bytes) -> dict[str, Any]:
@@ -169,21 +183,30 @@ def _seen(kvs: Sequence[dict[str, Any]]) -> _Seen:
 
 
 class EtcdConnection(BufferedConnection):
-    def __init__(self, gateway: _Gateway, table: Table) -> None:
+    def __init__(self, gateway: Gateway, table: Table) -> None:
         super().__init__(lists=table.kind is Kind.LISTS)
         self._gateway, self._table = gateway, table
         self._revision: int | None = None
         self._compared: dict[int, _Seen] = {}
         self._absent: set[int] = set()
+        self.revision = 0
+        """That of the last answer: of a read, and of a commit."""
+        self.changed = False
+        """Whether the last commit of changes made a revision: one that deletes what is not there makes none."""
 
     def _range(self, key: int, revision: int | None) -> _Seen:
-        question: dict[str, Any] = {"key": _name(self._table, key)}
+        question: dict[str, Any] = {"key": key_name(self._table, key)}
         if revision is not None:
             question["revision"] = revision
-        found = self._gateway.ask("/v3/kv/range", question)
+        found = self._asked("/v3/kv/range", question)
         if self._revision is None:
-            self._revision = int(found["header"]["revision"])
+            self._revision = self.revision
         return _seen(found.get("kvs", ()))
+
+    def _asked(self, path: str, question: dict[str, Any]) -> dict[str, Any]:
+        found = self._gateway.ask(path, question)
+        self.revision = int(found["header"]["revision"])
+        return found
 
     def _snapshot(self, key: int) -> _Seen:
         if key not in self._compared:
@@ -213,10 +236,10 @@ class EtcdConnection(BufferedConnection):
             self._look_to_change(key)
 
     def _swap_at_once(self, key: int, expected: int, new: int) -> Swap:
-        name = _name(self._table, key)
+        name = key_name(self._table, key)
         held = b64encode(b"%d" % expected).decode()
         try:
-            found = self._gateway.ask(
+            found = self._asked(
                 "/v3/kv/txn",
                 {
                     "compare": [{"key": name, "target": "VALUE", "result": "EQUAL", "value": held}],
@@ -234,21 +257,25 @@ class EtcdConnection(BufferedConnection):
         if not self._changes:
             return
         compare: list[dict[str, Any]] = [
-            {"key": _name(self._table, key), "target": "MOD", "result": "EQUAL", "mod_revision": seen.revision}
+            {"key": key_name(self._table, key), "target": "MOD", "result": "EQUAL", "mod_revision": seen.revision}
             for key, seen in self._compared.items()
         ]
         compare += [
-            {"key": _name(self._table, key), "target": "CREATE", "result": "EQUAL", "create_revision": 0}
+            {"key": key_name(self._table, key), "target": "CREATE", "result": "EQUAL", "create_revision": 0}
             for key in self._absent
         ]
         success = [self._request(key) for key in self._changes]
-        found = self._gateway.ask("/v3/kv/txn", {"compare": compare, "success": success})
+        found = self._asked("/v3/kv/txn", {"compare": compare, "success": success})
+        self.changed = any(
+            "response_put" in part or int(part.get("response_delete_range", {}).get("deleted", 0))
+            for part in found.get("responses", ())
+        )
         # The JSON leaves out what is false.
         if not found.get("succeeded", False):
             raise Aborted("a key that the transaction read or inserted has changed since")
 
     def _request(self, key: int) -> dict[str, Any]:
-        name, change = _name(self._table, key), self._changes[key]
+        name, change = key_name(self._table, key), self._changes[key]
         if self._lists and change.elements:
             before = b"" if change.replaces else self._compared[key].value or b""
             return _put(name, before + b"".join(b",%d" % element for element in change.elements))
@@ -275,7 +302,7 @@ class EtcdDatabase:
         self._cluster = cluster
         self._turn = itertools.count()
         try:
-            gateway = self._gateway()
+            gateway = self.gateway()
             try:
                 self._version = gateway.version()
             finally:
@@ -283,14 +310,14 @@ class EtcdDatabase:
         except (ConnectionLost, StatementFailed) as error:
             raise DatabaseUnavailable(f"{cluster.shown}: no etcd answers: {error.reason}") from None
 
-    def _gateway(self) -> _Gateway:
+    def gateway(self) -> Gateway:
         """A connection to the next member in turn that answers, so that sessions are spread over all of them."""
         members = self._cluster.endpoints
         first = next(self._turn)
         for number in range(first, first + len(members) - 1):
             with suppress(ConnectionLost):
-                return _Gateway(members[number % len(members)], self._cluster)
-        return _Gateway(members[(first - 1) % len(members)], self._cluster)
+                return Gateway(members[number % len(members)], self._cluster)
+        return Gateway(members[(first - 1) % len(members)], self._cluster)
 
     def version(self) -> str:
         return f"etcd {self._version}"
@@ -300,13 +327,13 @@ class EtcdDatabase:
 
     def create(self, table: Table) -> None:
         first = b"0" if table.kind is Kind.REGISTERS else b""
-        names = [_name(table, key) for key in range(table.keys)]
-        nothing_there = {**_range(table), "target": "CREATE", "result": "EQUAL", "create_revision": 0}
+        names = [key_name(table, key) for key in range(table.keys)]
+        nothing_there = {**keys_of(table), "target": "CREATE", "result": "EQUAL", "create_revision": 0}
         try:
-            gateway = self._gateway()
+            gateway = self.gateway()
             try:
                 # The name of the table is a key too, so that a table without keys is there.
-                body: dict[str, Any] = {"compare": [nothing_there], "success": [_put(_name(table, ""), b"")]}
+                body: dict[str, Any] = {"compare": [nothing_there], "success": [_put(key_name(table, ""), b"")]}
                 if not gateway.ask("/v3/kv/txn", body).get("succeeded", False):
                     raise DatabaseUnavailable(
                         f"{self._cluster.shown}: there are keys that begin with '{table.name}/' already"
@@ -322,12 +349,12 @@ class EtcdDatabase:
             ) from None
 
     def connect(self, table: Table) -> EtcdConnection:
-        return EtcdConnection(self._gateway(), table)
+        return EtcdConnection(self.gateway(), table)
 
     def drop(self, table: Table) -> None:
-        gateway = self._gateway()
+        gateway = self.gateway()
         try:
-            gateway.ask("/v3/kv/deleterange", dict(_range(table)))
+            gateway.ask("/v3/kv/deleterange", dict(keys_of(table)))
         finally:
             gateway.close()
 
@@ -351,7 +378,7 @@ ADAPTER = Adapter(
         Ability(Feature.DELETES, True, "deletes, and inserts that compare with absence"),
         Ability(Feature.SQL, False, "etcd has no query language"),
         Ability(Feature.PREDICATES, False, "etcd reads keys and ranges of keys, not values that meet a condition"),
-        Ability(Feature.ORDER, True, "the revision of a commit is its place in the order"),
+        Ability(Feature.ORDER, True, "the revision of a commit is its place in the order; the log is watched"),
     ),
     open=_open,
     removal="etcdctl del --prefix {table}/",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from isolde.databases.contract import SqlConnection
+from isolde.databases.contract import Rows, SqlConnection
 from isolde.databases.translate import Ready, Translator
 from isolde.errors import IsoldeError, UsageError
 from isolde.tx.dialects import Dialect
@@ -37,6 +37,10 @@ class DatabaseHandle(Handle):
             raise
 
     def _answered(self, ready: Ready, values: Sequence[Any]) -> Answer:
-        answer = self._connection.execute(ready.text, values)
+        answer = self._sent(ready, values)
         rows = answer.rows if ready.columns else None
         return Answer(ready.columns, rows or (), answer.count or 0)
+
+    def _sent(self, ready: Ready, values: Sequence[Any]) -> Rows:
+        """What the database answers to one statement."""
+        return self._connection.execute(ready.text, values)

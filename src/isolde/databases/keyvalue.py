@@ -69,9 +69,10 @@ def abilities(
     lists: str = "text, appended to by ||",
     deletes: str = "DELETE and INSERT of rows",
     sql: str,
+    order: str = "",
     no_order: str = "keeps no log of commits that a client can read",
 ) -> tuple[Ability, ...]:
-    """What can be done with such a table, and how; ``no_order`` says why the order of commits is not told."""
+    """What can be done with such a table, and how; ``order`` says how the order of commits is told, ``no_order`` why not."""
     return (
         Ability(Feature.TRANSACTIONS, True, transactions),
         Ability(Feature.COMPARE_AND_SET, True, compare_and_set),
@@ -79,7 +80,7 @@ def abilities(
         Ability(Feature.DELETES, True, deletes),
         Ability(Feature.SQL, True, sql),
         Ability(Feature.PREDICATES, True, "any WHERE"),
-        Ability(Feature.ORDER, False, no_order),
+        Ability(Feature.ORDER, bool(order), order or no_order),
     )
 
 

@@ -1,4 +1,4 @@
-"""MariaDB and MySQL, one server or a Galera cluster, through mysqlclient or else PyMySQL.
+"""MariaDB, MySQL and TiDB, one server or a Galera cluster, through mysqlclient or else PyMySQL.
 
 What REPEATABLE READ promises depends on the server: with ``innodb_snapshot_isolation`` (MariaDB, on by default from 11.6)
 a transaction that would overwrite what its snapshot does not show is aborted; without it, and in MySQL, it is not.
@@ -15,7 +15,7 @@ import socket
 import time
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from isolde.databases.contract import Adapter, Database, Kind, Offer, Rows, Table
 from isolde.databases.error_words import of_mysql
@@ -63,12 +63,32 @@ _OFFERS = (
     Offer("serializable", "SERIALIZABLE", Level.SERIALIZABLE, "reads lock what they see"),
 )
 
+# TiDB has these two, and refuses the others with error 8048. In its optimistic mode two who change a row conflict at COMMIT.
+_TIDB_OFFERS = (
+    Offer("read-committed", "READ COMMITTED", Level.READ_COMMITTED, "each statement has a snapshot of its own"),
+    Offer(
+        "repeatable-read",
+        "REPEATABLE READ",
+        Level.PREFIX,
+        "one snapshot for all reads, but in the pessimistic mode an update works on newer rows than reads show",
+        lists=Level.PL_2,
+    ),
+)
+_TIDB_OPTIMISTIC = Offer(
+    "repeatable-read",
+    "REPEATABLE READ",
+    Level.SNAPSHOT_ISOLATION,
+    "tidb_txn_mode is optimistic: conflicts abort at COMMIT",
+)
+
 _FOUND_ROWS = 2
 """The protocol's flag: an update that changes nothing still counts the rows that it found."""
 
 # Deadlock or certification conflict, lock wait too long, changed since the snapshot, duplicate key (two forms), other
-# constraints (four), statement interrupted or too long (three), rolled back by group replication.
-_ABORTED = {1213, 1205, 1020, 1062, 1586, 1451, 1452, 3819, 4025, 1317, 1969, 3024, 3101}
+# constraints (four), statement interrupted or too long (three), rolled back by group replication; TiDB's conflicts (four).
+_ABORTED = {1213, 1205, 1020, 1062, 1586, 1451, 1452, 3819, 4025, 1317, 1969, 3024, 3101, 8002, 8022, 8028, 9007}
+# TiDB's answer to a level that it does not have.
+_NO_SUCH_LEVEL = 8048
 # Nobody there, shutting down, connection killed, node without quorum, and 1180: an error in COMMIT itself, which in a
 # cluster may come after the others have the transaction. To call that aborted would be a guess.
 _LOST = {0, 2002, 2003, 2006, 2013, 2014, 2055, 1053, 1927, 1047, 1180, 4031}
@@ -139,6 +159,9 @@ class MariadbConnection(KeyValueConnection):
         self._socket.close()
 
 
+C = TypeVar("C", bound=MariadbConnection)
+
+
 class MariadbDatabase:
     def __init__(self, url: str) -> None:
         self._url, self._shown = url, masked_url(url)
@@ -148,7 +171,7 @@ class MariadbDatabase:
             if address.database is None:
                 raise UsageError(f"{self._shown} names no database; write mariadb://user@host/name")
         self._turns = itertools.cycle(self._addresses)
-        with closing(self._administrator()) as session, patiently(session):
+        with closing(self.administrator()) as session, patiently(session):
             self._version = _version(session)
             self._offers = _offers(session)
 
@@ -163,9 +186,19 @@ class MariadbDatabase:
         """How many servers the URL names."""
         return len(self._addresses)
 
+    @property
+    def clustered(self) -> bool:
+        """Whether it is a node of a Galera cluster."""
+        return _CERTIFIED in self._offers
+
+    @property
+    def first_address(self) -> Address:
+        """Where the first of its servers answers."""
+        return self._addresses[0]
+
     def create(self, table: Table) -> None:
         texts = statements(table, _DIALECT)
-        with closing(self._administrator()) as session:
+        with closing(self.administrator()) as session:
             try:
                 with patiently(session, FILL_S):
                     session.execute(texts.create)
@@ -186,7 +219,7 @@ class MariadbDatabase:
             return
         deadline = time.monotonic() + _CLUSTER_WAIT_S
         for address in self._addresses:
-            with suppress(ConnectionLost), closing(self._session(address, table)) as session:
+            with suppress(ConnectionLost), closing(self._session(address, table, MariadbConnection)) as session:
                 while not _has_rows(session, table):
                     if time.monotonic() > deadline:
                         raise DatabaseUnavailable(
@@ -196,10 +229,14 @@ class MariadbDatabase:
                     time.sleep(0.01)
 
     def connect(self, table: Table) -> MariadbConnection:
-        return self._session(next(self._turns), table)
+        return self.connect_as(MariadbConnection, table)
+
+    def connect_as(self, kind: type[C], table: Table) -> C:
+        """A new connection of a kind that does more than ours."""
+        return self._session(next(self._turns), table, kind)
 
     def drop(self, table: Table) -> None:
-        with closing(self._administrator()) as session, patiently(session):
+        with closing(self.administrator()) as session, patiently(session):
             # Somebody may look at the table in a transaction that he leaves open; the server would wait for a day.
             with suppress(StatementFailed):
                 session.execute(f"SET SESSION lock_wait_timeout = {LOCK_S:.0f}")
@@ -208,17 +245,17 @@ class MariadbDatabase:
     def close(self) -> None:
         """Nothing is kept between calls."""
 
-    def _administrator(self) -> MariadbConnection:
+    def administrator(self) -> MariadbConnection:
         """A connection to the first server that answers."""
         reasons = []
         for address in self._addresses:
             try:
-                return self._session(address, Table("", Kind.REGISTERS, 0))
+                return self._session(address, Table("", Kind.REGISTERS, 0), MariadbConnection)
             except ConnectionLost as error:
                 reasons.append(error.reason)
         raise DatabaseUnavailable(reasons[0])
 
-    def _session(self, address: Address, table: Table) -> MariadbConnection:
+    def _session(self, address: Address, table: Table, kind: type[C]) -> C:
         settings, arguments = _settings(address), _arguments(address)
         try:
             # PyMySQL's own limit ends before the server has to say its first word.
@@ -229,7 +266,7 @@ class MariadbDatabase:
             # Of odd options a driver may raise anything.
             reason = hide(str(error.args[-1]) if error.args else type(error).__name__, secrets_of(self._url))
             raise ConnectionLost(f"{self._shown}: {reason}") from None
-        session = MariadbConnection(self._driver, connection, table)
+        session = kind(self._driver, connection, table)
         try:
             with patiently(session):
                 for setting in settings:
@@ -290,11 +327,17 @@ def _fill(session: MariadbConnection, table: Table) -> None:
 
 def _version(session: MariadbConnection) -> str:
     version = str(_one(session, "SELECT VERSION()"))
+    compatible, tidb, own = version.partition("-TiDB-")
+    if tidb:
+        return f"TiDB {own} (compatible with MySQL {compatible})"
     return f"{'MariaDB' if 'MariaDB' in version else 'MySQL'} {version}"
 
 
 def _offers(session: MariadbConnection) -> tuple[Offer, ...]:
     """The levels as this server's settings make them."""
+    mode = _variable(session, "tidb_txn_mode")
+    if mode is not None:
+        return (_TIDB_OFFERS[0], _TIDB_OPTIMISTIC) if str(mode) == "optimistic" else _TIDB_OFFERS
     changed = {}
     if _variable(session, "innodb_snapshot_isolation") == 1:
         changed[_SNAPSHOTS.name] = _SNAPSHOTS
@@ -330,6 +373,8 @@ def _translated(error: Exception, text: str) -> Exception:
         return ConnectionLost(f"{reason} (error {code})")
     if code in _ABORTED:
         return Aborted(f"{reason} (error {code})", of_mysql(code), code)
+    if code == _NO_SUCH_LEVEL:
+        reason += "; TiDB has READ COMMITTED and REPEATABLE READ"
     return StatementFailed(text, reason, of_mysql(code), code)
 
 
@@ -346,9 +391,10 @@ ADAPTER = Adapter(
         transactions="START TRANSACTION … COMMIT on InnoDB tables",
         lists="text, appended to by CONCAT",
         sql="the drivers' parameters, %s",
-        no_order="its binary log knows, but this adapter does not read it",
+        order="the binary log by rows, with the program mariadb-binlog; what statements see, from READ COMMITTED up",
     ),
     open=_open,
+    untested="TiDB, which names itself behind mysql://: levels and errors as documented; its order is not asked for",
     dialect=dialects.Dialect.MYSQL,
     counts="found",
     driver="MySQLdb",

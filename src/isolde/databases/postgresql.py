@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from isolde.databases.contract import Adapter, Database, Kind, Offer, Rows, Table
 from isolde.databases.error_words import of_sqlstate
@@ -110,10 +110,10 @@ class PostgresqlConnection(KeyValueConnection):
         return self._run(text, parameters).command_tuples or 0
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
-        sent = [_sent(value) for value in parameters]
-        types = [_type(value) for value in parameters]
+        sent = [sent_value(value) for value in parameters]
+        types = [type_of(value) for value in parameters]
         result = self._ask(statement, self._connection.exec_params, statement.encode(), sent, types)
-        return _rows(result)
+        return rows_of(result)
 
     def script(self, text: str, within_s: float | None = None) -> list[Told]:
         """Sends a text with any number of statements as it is, and gives what each of them returned.
@@ -141,7 +141,7 @@ class PostgresqlConnection(KeyValueConnection):
             if result.status in (_COPY_OUT, _COPY_IN):
                 raise StatementFailed(text, "COPY from or to the client is not supported here")
             if result.status in (_COMMAND_OK, _TUPLES_OK):
-                yield Told(_rows(result), result.command_status or b"")
+                yield Told(rows_of(result), result.command_status or b"")
             elif result.status != _EMPTY:
                 failure = _translated(self._connection, result, text)
                 if isinstance(failure, ConnectionLost):
@@ -188,13 +188,19 @@ class PostgresqlConnection(KeyValueConnection):
         self._socket.close()
 
 
+C = TypeVar("C", bound=PostgresqlConnection)
+
+
 class PostgresqlDatabase:
     def __init__(self, url: str) -> None:
         self._shown, self._conninfo = masked_url(url), _conninfo(url)
         self._url = url
         self._wait_s = seconds_of(addresses_of(url)[0], "connect_timeout", _CONNECT_S)
         try:
-            with closing(self._session(DatabaseUnavailable)) as session, patiently(session, self._wait_s):
+            with (
+                closing(self._session(DatabaseUnavailable, None, PostgresqlConnection)) as session,
+                patiently(session, self._wait_s),
+            ):
                 told = session.execute("SELECT version()").rows
         except (ConnectionLost, StatementFailed) as error:
             raise DatabaseUnavailable(f"{self._shown}: {error.reason}") from None
@@ -208,7 +214,7 @@ class PostgresqlDatabase:
         return _OFFERS
 
     def create(self, table: Table) -> None:
-        with closing(self._session(DatabaseUnavailable, table)) as session:
+        with closing(self._session(DatabaseUnavailable, table, PostgresqlConnection)) as session:
             try:
                 self._create(session, table)
             except OutsideError as error:
@@ -227,7 +233,11 @@ class PostgresqlDatabase:
             session.commit()
 
     def connect(self, table: Table) -> PostgresqlConnection:
-        return self._session(ConnectionLost, table)
+        return self.connect_as(PostgresqlConnection, table)
+
+    def connect_as(self, kind: type[C], table: Table) -> C:
+        """A new connection of a kind that does more than ours."""
+        return self._session(ConnectionLost, table, kind)
 
     def drop(self, table: Table) -> None:
         with closing(self.connect(table)) as session, patiently(session):
@@ -240,15 +250,18 @@ class PostgresqlDatabase:
         """Nothing is kept between calls."""
 
     def _session(
-        self, failure: type[DatabaseUnavailable] | type[ConnectionLost], table: Table | None = None
-    ) -> PostgresqlConnection:
+        self,
+        failure: type[DatabaseUnavailable] | type[ConnectionLost],
+        table: Table | None,
+        kind: type[C],
+    ) -> C:
         from psycopg import OperationalError
         from psycopg.pq import PGconn
 
         connection = PGconn.connect_start(self._conninfo)
         reason = _await_connection(connection, self._wait_s)
         if reason is None:
-            return PostgresqlConnection(connection, OperationalError, table or Table("", Kind.REGISTERS, 0))
+            return kind(connection, OperationalError, table or Table("", Kind.REGISTERS, 0))
         connection.finish()
         raise failure(f"{self._shown}: {hide(reason, secrets_of(self._url))}")
 
@@ -285,7 +298,8 @@ def _await_connection(connection: PGconn, wait_s: float) -> str | None:
     return _first_line(connection.get_error_message())
 
 
-def _rows(result: PGresult) -> Rows:
+def rows_of(result: PGresult) -> Rows:
+    """What a statement returned, decoded."""
     if result.status != _TUPLES_OK:
         return Rows(None, result.command_tuples)
     decoders = [_DECODERS.get(result.ftype(column), bytes.decode) for column in range(result.nfields)]
@@ -317,7 +331,7 @@ def _first_line(text: str) -> str:
     return text.strip().partition("\n")[0]
 
 
-def _type(value: object) -> int:
+def type_of(value: object) -> int:
     """The type that a parameter is sent as; 0 leaves it to the server, to which a mark alone is a text."""
     if isinstance(value, bool):
         return _BOOLEAN
@@ -326,7 +340,7 @@ def _type(value: object) -> int:
     return next((type_ for kind, type_ in _SENT_AS if isinstance(value, kind)), 0)
 
 
-def _sent(value: Any) -> bytes | None:
+def sent_value(value: Any) -> bytes | None:
     """A parameter in the server's text form."""
     if value is None:
         return None
@@ -371,9 +385,10 @@ ADAPTER = Adapter(
     abilities=abilities(
         transactions="BEGIN ISOLATION LEVEL … COMMIT",
         sql="libpq's parameters, $1, $2, …",
-        no_order="its log knows (logical decoding), but this adapter does not read it",
+        order="logical decoding (wal_level = logical), and the snapshot of every statement; predicates too",
     ),
     open=_open,
+    untested="CockroachDB, which speaks this protocol: its levels are not told apart, and its order is not asked for",
     dialect=dialects.Dialect.POSTGRESQL,
     counts="found",
     driver="psycopg",

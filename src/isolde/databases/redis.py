@@ -123,15 +123,26 @@ class RedisConnection(BufferedConnection):
         commands = list(self._commands())
         if not commands and not self._watching:
             return
-        *queued, done = self._wire.ask(("MULTI",), *commands, ("EXEC",))
+        beside = self._beside(changes=bool(commands))
+        *queued, done = self._wire.ask(("MULTI",), *commands, *beside, ("EXEC",))
         self._watching = False
         if done is None:
             raise Aborted("a watched key was changed by another session")
         if isinstance(done, Refusal):
             # EXEC was refused as a whole; a command that could not be queued says why.
-            _accepted(queued, [("MULTI",), *commands])
+            _accepted(queued, [("MULTI",), *commands, *beside])
             raise _error(done, ("EXEC",))
-        self._check_each(cast(list[Reply], done), commands)
+        replies = cast(list[Reply], done)
+        self._answered_beside(replies[len(commands) :])
+        self._check_each(replies[: len(commands)], commands)
+
+    def _beside(self, *, changes: bool) -> list[Command]:
+        """What else is asked inside of the transaction, which ``changes`` something or only reads."""
+        del changes
+        return []
+
+    def _answered_beside(self, replies: list[Reply]) -> None:
+        """The answers to that."""
 
     def _check_each(self, replies: list[Reply], commands: list[Command]) -> None:
         failed = [(r, c) for r, c in zip(replies, commands, strict=True) if isinstance(r, Refusal)]
@@ -168,7 +179,7 @@ class RedisDatabase:
         if not self._number.isdigit():
             raise UsageError(f"{self._shown}: a Redis database is a number, not '{self._number}'")
         try:
-            wire = self._wire()
+            wire = self.wire()
             try:
                 info = _one(wire, ("INFO", "server"))
             finally:
@@ -177,7 +188,8 @@ class RedisDatabase:
             raise DatabaseUnavailable(f"{self._shown}: no Redis answers: {error.reason}") from None
         self._version = _version(cast(bytes, info).decode(errors="replace"))
 
-    def _wire(self) -> Wire:
+    def wire(self) -> Wire:
+        """A new connection that is let in."""
         wire = Wire(self._address.host or "localhost", self._address.port or _PORT, tls=self._tls)
         commands: list[Command] = []
         if self._address.password is not None:
@@ -202,7 +214,7 @@ class RedisDatabase:
         marker = f"{table.name}:"
         there = f"{self._shown}: there are keys that begin with '{marker}' already"
         try:
-            wire = self._wire()
+            wire = self.wire()
             try:
                 if _one(wire, ("SET", marker, table.kind.value, "NX")) is None:
                     raise DatabaseUnavailable(there)
@@ -219,11 +231,11 @@ class RedisDatabase:
             raise DatabaseUnavailable(f"{self._shown}: cannot make the keys of '{marker}': {error.reason}") from None
 
     def connect(self, table: Table) -> RedisConnection:
-        return RedisConnection(self._wire(), table)
+        return RedisConnection(self.wire(), table)
 
     def drop(self, table: Table) -> None:
         marker = f"{table.name}:"
-        wire = self._wire()
+        wire = self.wire()
         try:
             names: list[str | bytes] = [*_names(wire, marker), marker]
             for start in range(0, len(names), _BATCH):
@@ -281,7 +293,7 @@ ADAPTER = Adapter(
         Ability(Feature.DELETES, True, "DEL, and SET of a key that is watched to be absent"),
         Ability(Feature.SQL, False, "Redis has no query language"),
         Ability(Feature.PREDICATES, False, "Redis reads keys, not values that meet a condition"),
-        Ability(Feature.ORDER, False, "the order of commits is in no answer; the append-only file is the server's own"),
+        Ability(Feature.ORDER, True, "a counter inside of every MULTI … EXEC is the place in the order"),
     ),
     open=_open,
     removal="redis-cli --scan --pattern '{table}:*' | xargs redis-cli DEL",

@@ -8,7 +8,7 @@ from contextlib import closing
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from isolde.databases.contract import Adapter, Database, Offer, Rows, Table
 from isolde.databases.error_words import of_sqlite
@@ -106,6 +106,9 @@ class SqliteConnection(KeyValueConnection):
             return
 
 
+C = TypeVar("C", bound=SqliteConnection)
+
+
 class SqliteDatabase:
     def __init__(self, file: Path, temporary: HeldDirectory | None) -> None:
         self._file, self._temporary = str(file), temporary
@@ -142,8 +145,12 @@ class SqliteDatabase:
             raise DatabaseUnavailable(f"sqlite: cannot make the table {table.name} in {self._file}: {error}") from None
 
     def connect(self, table: Table) -> SqliteConnection:
+        return self.connect_as(SqliteConnection, table)
+
+    def connect_as(self, kind: type[C], table: Table) -> C:
+        """A new connection of a kind that does more than ours."""
         try:
-            return SqliteConnection(self._file, table)
+            return kind(self._file, table)
         except sqlite3.Error as error:
             raise ConnectionLost(f"{self._file}: {error}") from None
 
@@ -172,6 +179,7 @@ ADAPTER = Adapter(
     abilities=abilities(
         transactions="BEGIN … COMMIT; one writer at a time, readers see a snapshot (WAL)",
         sql="Python's own sqlite3",
+        order="one writer at a time: a counter inside of each transaction tells the order in which they took effect",
     ),
     open=_open,
     dialect=dialects.Dialect.SQLITE,

@@ -9,16 +9,40 @@ from typing import Any
 from isolde.errors import OutsideFragment
 from isolde.semantics.core.labels import labels
 from isolde.tx.dialects import Dialect
-from isolde.tx.expressions import Aggregate, Aggregation, Call, Function, Is, Literal, Name, Parameter, Truth
-from isolde.tx.queries import Select, TableSource
+from isolde.tx.expressions import (
+    Aggregate,
+    Aggregation,
+    Call,
+    Expression,
+    Function,
+    Is,
+    Literal,
+    Name,
+    Parameter,
+    Truth,
+)
+from isolde.tx.queries import Item, Lock, Patience, Select, TableSource
 from isolde.tx.render import rendered
 from isolde.tx.rewrite import rewritten
 from isolde.tx.schema import ForeignKey, Schema, Table
 from isolde.tx.sql import statement
 from isolde.tx.statements import Delete, Insert, Statement, Update
+from isolde.tx.walk import parts
 
 # What PostgreSQL keeps of a name.
 _NAME_MAX = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Finds:
+    """The query for the primary keys of the rows that a statement means to change or lock; ``table`` as the application calls it.
+
+    The query of an insert is empty: which rows it meets is known by their keys.
+    """
+
+    table: str
+    text: str
+    parameters: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +57,7 @@ class Ready:
     columns: tuple[str, ...]
     recorded: bytes
     changes: bool
+    finds: Finds | None = None
 
 
 class Translator:
@@ -64,8 +89,31 @@ class Translator:
         text, parameters = self.private_text(node)
         original, _ = rendered(node, self.dialect)
         return Ready(
-            text, parameters, labels(node, self.schema), json.dumps(original).encode(), not isinstance(node, Select)
+            text,
+            parameters,
+            labels(node, self.schema),
+            json.dumps(original).encode(),
+            not isinstance(node, Select),
+            self._finds(node),
         )
+
+    def _finds(self, node: Statement) -> Finds | None:
+        """What a change or a locking query of one table finds; ``None`` if no plain query tells."""
+        match node:
+            case Insert(table=name, on_conflict=conflict) if conflict is None or conflict.assignments:
+                return Finds(name, "", ())
+            case Update(table=name, alias=alias, where=where) | Delete(table=name, alias=alias, where=where):
+                source = TableSource(name, alias)
+            case Select(source=TableSource() as source, lock=Lock(), limit=None, offset=None, patience=Patience.WAIT):
+                where = node.where
+            case _:
+                return None
+        table = self.schema.tables.get(source.table)
+        if table is None or not table.primary_key or _asks_elsewhere(where):
+            return None
+        keys = tuple(Item(Name(column, source.name)) for column in table.primary_key)
+        text, parameters = self.private_text(Select(keys, source, where))
+        return Finds(table.name, text, parameters)
 
     def _renamed(self, node: Statement) -> Statement:
         def change(found: Any) -> Any:
@@ -101,6 +149,11 @@ class Translator:
             for number, index in enumerate(table.indexes)
         )
         return replace(table, name=self.prefix + table.name, foreign_keys=keys, indexes=indexes)
+
+
+def _asks_elsewhere(where: Expression | None) -> bool:
+    """Whether a condition holds a query: what that shows is not looked at again with the row."""
+    return where is not None and any(isinstance(found, Select) for found in parts(where))
 
 
 def _with_a_type(found: Any) -> Any:

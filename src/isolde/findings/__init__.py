@@ -21,6 +21,7 @@ from isolde.findings.evidence import (
 from isolde.findings.facts import (
     ApplicationFacts,
     Assignments,
+    CertificateFacts,
     Fact,
     FaultFacts,
     InvariantFacts,
@@ -81,6 +82,7 @@ __all__ = [
     "BrokenInvariant",
     "ByOracle",
     "Case",
+    "CertificateFacts",
     "Circle",
     "ClaimKept",
     "CommitOrder",

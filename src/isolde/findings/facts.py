@@ -46,6 +46,15 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
+class CertificateFacts:
+    """The certificate of a run: its file, who says so, and how long the database was asked for it after the run."""
+
+    file: str
+    source: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class RunFacts:
     """A run of a key-value workload; ``table`` is the one that was left in the database.
 
@@ -71,6 +80,7 @@ class RunFacts:
     faults: tuple[FaultFacts, ...] = ()
     lost: tuple[LostWrite, ...] | None = ()
     windows: WindowFacts | None = None
+    certificate: CertificateFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +112,7 @@ class ApplicationFacts:
     gave_up: tuple[tuple[str, int], ...]
     history: str
     kept: str | None = None
+    certificate: CertificateFacts | None = None
 
     @property
     def ended_well(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from isolde._core import Compression, Input, lines_of_parquet, write_lines, write_lines_as_parquet
 from isolde.errors import InputError, MalformedCertificate, UsageError
+from isolde.formats.recording import finished, is_recording
 from isolde.history import TxnId
 from isolde.history.certificate import (
     Certificate,
@@ -74,6 +75,9 @@ def sidecar(history: str) -> str | None:
     """The certificate that stands beside a history, in the history's own form or another; ``None`` if there is none."""
     if history == "-":
         return None
+    if Path(history).is_dir():
+        whole = finished(history) if is_recording(history) else None
+        return None if whole is None else sidecar(whole)
     stem, suffix = _split(history)
     names = [suffix, *(other for other in _SUFFIXES if other != suffix)] if suffix else list(_SUFFIXES)
     paths = (f"{stem}.certificate{name}" for name in names)

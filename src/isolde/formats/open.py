@@ -193,3 +193,10 @@ def encode(history: History, *, name: str = "history") -> Columns:
 def decode(columns: Columns, transactions: list[int] | None = None) -> History:
     """The columns as nouns: all, or these transactions by position. For what people look at, not for millions."""
     return decode_history(columns.to_jsonl(transactions))
+
+
+def is_sql(columns: Columns) -> bool:
+    """Whether a history is about SQL tables, by what its header says of them."""
+    header = decode(columns, [])
+    early = header.meta if isinstance(header.meta, dict) else {}
+    return "schema" in header.extra or "schema" in early

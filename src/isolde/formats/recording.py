@@ -188,6 +188,7 @@ def _with_unanswered_swap(head: str, kept: list[str], swap: str, *, failed: bool
     if not any(op.startswith(_WRITES) for op in kept):
         return [_unknown(head, [*kept, applied])]
     alone = re.sub(r'"session":(-?\d+)', r'"session":"\1, unanswered"', head, count=1)
+    alone = re.sub(r'"id":"([\d.]+)"', r'"id":"\1, unanswered"', alone, count=1)
     return [_unknown(head, kept), _unknown(alone, [applied])]
 
 

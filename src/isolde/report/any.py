@@ -20,7 +20,10 @@ def as_text(report: Report, paint: Paint = lambda text, _: text, *, all_cases: b
     if (matrix := report.fact(MatrixFacts)) is not None:
         return render_matrix(matrix, paint)
     if report.fact(ApplicationFacts) is not None:
-        return render_application(report, paint)
+        text = render_application(report, paint)
+        # Certified: what it promises was decided of the history, too.
+        certified = isinstance(report.subject, HistorySubject)
+        return f"{text}\n{render_report(report, paint, all_cases=all_cases)}" if certified else text
     if isinstance(report.subject, HistorySubject):
         text = render_report(report, paint, all_cases=all_cases)
         return text if (run := report.fact(RunFacts)) is None else f"{render_run(run)}\n{text}"
@@ -34,7 +37,8 @@ def as_document(report: Report) -> dict[str, Any]:
     if (matrix := report.fact(MatrixFacts)) is not None:
         return matrix_document(matrix)
     if report.fact(ApplicationFacts) is not None:
-        return application_document(report)
+        certified = isinstance(report.subject, HistorySubject)
+        return application_document(report) | (document(report) if certified else {})
     if isinstance(report.subject, HistorySubject):
         run = report.fact(RunFacts)
         return ({} if run is None else run_document(run)) | document(report)

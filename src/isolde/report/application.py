@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from isolde.findings import ApplicationFacts, BrokenInvariant, Report
+from isolde.report.run import certificate_document
 from isolde.visible import Paint, safe_lines
 
 _FAILURES_SHOWN = 3
@@ -40,6 +41,9 @@ def _report(facts: ApplicationFacts, broken: list[BrokenInvariant], paint: Paint
         f" second: {ran.committed:,} committed, {ran.aborted:,} aborted, {ran.unknown:,} unknown",
         f"  history    {facts.history}",
     ]
+    if facts.certificate is not None:
+        told = facts.certificate
+        lines.append(f"  certified  in {told.seconds:.2f} s by {told.source}: {told.file}")
     if ran.reconnected:
         lines.append(f"  lost       {ran.reconnected:,} connections; each one that followed is a session of its own")
     if facts.kept is not None:
@@ -79,6 +83,7 @@ def application_document(report: Report) -> dict[str, Any]:
             "kept": facts.kept,
             "interrupted": ran.interrupted,
             "failure": ran.failure,
+            "certificate": certificate_document(facts.certificate),
         },
         "quiet_points": facts.quiet_points,
         "invariants": [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from isolde.findings import LostWrite, RunFacts, WindowFacts
+from isolde.findings import CertificateFacts, LostWrite, RunFacts, WindowFacts
 from isolde.visible import visible
 
 _LOST_SHOWN = 5
@@ -28,6 +28,9 @@ def render_run(facts: RunFacts) -> str:
     ]
     if ran.reconnected:
         lines.insert(3, f"  lost       {ran.reconnected:,} connections; each one that followed is a session of its own")
+    if facts.certificate is not None:
+        told = facts.certificate
+        lines.insert(-2, f"  certified  in {told.seconds:.2f} s by {told.source}: {told.file}")
     if facts.faults:
         counts = Counter(event.fault for event in facts.faults)
         lines.append("  faults     " + ", ".join(f"{count} x {name}" for name, count in counts.items()))
@@ -74,9 +77,17 @@ def run_document(facts: RunFacts) -> dict[str, Any]:
                 "undecided": facts.windows.undecided,
                 "last": facts.windows.last,
             },
+            "certificate": certificate_document(facts.certificate),
             "check": facts.again,
         }
     }
+
+
+def certificate_document(told: CertificateFacts | None) -> dict[str, Any] | None:
+    """The certificate of a run, if there is one."""
+    if told is None:
+        return None
+    return {"file": told.file, "source": told.source, "seconds": round(told.seconds, 6)}
 
 
 def _in_windows(windows: WindowFacts | None) -> str:

@@ -45,6 +45,8 @@ def difference(content: Mapping[str, Any], form: Form, answer: Answer, counts: s
 
 
 def _rows(recorded: Any, form: Form, rows: Sequence[Row]) -> str:
+    if recorded == [list(row[: form.width]) for row in rows]:
+        return ""
     given = [tuple(map(_cell, row)) for row in recorded]
     expected = [tuple(map(_cell, row[: form.width])) for row in rows]
     missing = Counter(expected) - Counter(given)

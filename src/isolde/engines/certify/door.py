@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
 from isolde._core import Columns
 from isolde.engines.certify.fit import fitted
 from isolde.engines.certify.keyvalue import told_by_keys
+from isolde.engines.certify.orders import told_by_orders, told_serial
+from isolde.engines.certify.predicates import Judge
 from isolde.engines.certify.serial import replayed
 from isolde.engines.certify.tables import told_by_tables
 from isolde.engines.certify.told import Fault, Told
 from isolde.engines.certify.world import Undecidable, World
-from isolde.formats import decode
+from isolde.formats import decode, is_sql
 from isolde.formats.certificates import PlacedCertificate
 from isolde.formats.tables import sql_history
 from isolde.history import History, Status
@@ -49,14 +53,49 @@ class Certified:
 
 
 def certify(
-    columns: Columns, placed: PlacedCertificate, levels: Sequence[Level], *, session_order: bool = True
+    columns: Columns,
+    placed: PlacedCertificate,
+    levels: Sequence[Level],
+    *,
+    session_order: bool = True,
+    judge: Judge | None = None,
 ) -> Certified:
-    """What the certificate says about the history, as far as these levels need it.
+    """What the certificate says about the history, as far as these levels need it; a ``judge`` says what conditions match.
 
     :class:`~isolde.errors.MalformedCertificate` names the line that does not fit the history.
     """
-    history = decode(columns)
+    with _uncollected():
+        return _certified(columns, placed, levels, session_order=session_order, judge=judge)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Hundreds of thousands of versions are made and all of them kept: looking for garbage among them finds none."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _certified(
+    columns: Columns,
+    placed: PlacedCertificate,
+    levels: Sequence[Level],
+    *,
+    session_order: bool,
+    judge: Judge | None,
+) -> Certified:
     if not is_sql(columns):
+        plain = told_by_orders(columns, placed)
+        if plain is not None:
+            return Certified(plain, "certificate", levels=levels)
+        order = told_serial(columns, placed)
+        if order is not None:
+            return Certified(Told(columns), "serialization-order", order, levels=levels)
+        history = decode(columns)
         fit = fitted(history, placed, None)
         if fit.serial is not None and not fit.objects:
             return Certified(Told(columns), "serialization-order", fit.serial, levels=levels)
@@ -65,6 +104,7 @@ def certify(
         except Undecidable as reason:
             told = Told(columns, undecided=str(reason))
         return Certified(told, "certificate", fit.serial, levels=levels)
+    history = decode(columns)
     sql = sql_history(history, columns.name)
     try:
         world = World(history, sql, placed)
@@ -76,15 +116,8 @@ def certify(
     replay = None if serial is None else _replayed(world, serial, levels, session_order=session_order)
     if replay is not None and not world.fitted.objects:
         return Certified(Told(columns), "serialization-order", serial, replay, levels)
-    told = told_by_tables(world, levels, session_order=session_order)
+    told = told_by_tables(world, levels, session_order=session_order, judge=judge)
     return Certified(told, "certificate", serial, replay, levels)
-
-
-def is_sql(columns: Columns) -> bool:
-    """Whether a history is about SQL tables, by what its header says of them."""
-    header = decode(columns, [])
-    early = header.meta if isinstance(header.meta, dict) else {}
-    return "schema" in header.extra or "schema" in early
 
 
 def _own_serial(history: History, world: World) -> tuple[int, ...] | None:

@@ -83,6 +83,9 @@ class Evaluation:
 
     def ensure(self, place: Place) -> None:
         """Runs a statement, and before it all that made versions that it needs."""
+        if self._at_hand(place):
+            self._run(place)
+            return
         waiting, on_the_way = [place], dict[Place, None]()
         while waiting:
             top = waiting[-1]
@@ -100,6 +103,16 @@ class Evaluation:
                 path = list(on_the_way)
                 raise Circular(tuple(path[path.index(circle) :]))
             waiting += missing
+
+    def _at_hand(self, place: Place) -> bool:
+        """Whether a statement sees just what the shared state has, its own transaction's writes apart, and can be run at once."""
+        seen = self.world.reads.get(place)
+        if seen is None or seen.first != self.shared.passed or seen.without or seen.also or place in self.world.told:
+            return False
+        txn, index = place
+        if self.world.rank.get(txn, self.shared.passed) < self.shared.passed or place in self.done:
+            return False
+        return all((txn, other) in self.done for other in self._changing.get(txn, ()) if other < index)
 
     def _needs(self, place: Place) -> Iterable[Place]:
         """The statements whose versions a statement needs, and the earlier ones of its transaction."""

@@ -56,14 +56,14 @@ class Items:
 
     # The history
 
-    def columns(self) -> Columns:
-        """The transactions, at the places that they have in the history."""
+    def columns(self, *, by_age: bool = True) -> Columns:
+        """The transactions, at their places in the history; with ``by_age``, the oldest of a statement's rows come first."""
         by_place: dict[Place, list[tuple[int, Place | None]]] = {}
         for place, number, version in self._reads:
             by_place.setdefault(place, []).append((number, version))
-        age = self._ages() if any(len(reads) > 1 for reads in by_place.values()) else {}
+        age = self._ages() if by_age else {}
         for reads in by_place.values():
-            if len(reads) > 1:
+            if by_age and len(reads) > 1:
                 # The rows of one statement were read at once. As item operations they have an order, and read committed lets
                 # nothing older come later: so the oldest come first.
                 reads.sort(key=lambda read: -1 if read[1] is None else age.get(read[1][0], 0))

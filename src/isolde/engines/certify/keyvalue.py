@@ -103,16 +103,17 @@ class _Keys:
         complete = all(line.complete for line in self.lines.values())
         if self.fit.reads and not self.has_lists and complete and self.lines:
             return self._by_version()
-        columns = self._with_outcomes()
+        columns, settled = self._with_outcomes()
         versions: list[list[Place | None]] = [
             [*([None] if line.complete or line.from_initial else []), *line.versions]
             for line in self.lines.values()
             if line.versions
         ]
-        return Told(columns, self.edges, versions, self.faults)
+        whole = settled and all(key in self.lines and self.lines[key].complete for key in self.writes)
+        return Told(columns, self.edges, versions, self.faults, complete=whole)
 
-    def _with_outcomes(self) -> Columns:
-        """The history in which outcomes that the certificate tells are no longer unknown."""
+    def _with_outcomes(self) -> tuple[Columns, bool]:
+        """The history in which outcomes that the certificate tells are no longer unknown, and whether none is left."""
 
         def outcome(txn: int, transaction: Transaction) -> Transaction:
             if transaction.status is not Status.UNKNOWN:
@@ -126,9 +127,10 @@ class _Keys:
             return replace(transaction, status=Status.ABORTED) if denied else transaction
 
         changed = tuple(outcome(txn, transaction) for txn, transaction in enumerate(self.history.transactions))
+        settled = all(transaction.status is not Status.UNKNOWN for transaction in changed)
         if changed == self.history.transactions:
-            return self.columns
-        return encode(replace(self.history, transactions=changed), name=self.columns.name)
+            return self.columns, settled
+        return encode(replace(self.history, transactions=changed), name=self.columns.name), settled
 
     # Versions told read by read
 

@@ -13,14 +13,16 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from isolde.engines.certify.evaluate import Evaluation, Unknown
 from isolde.engines.certify.fit import Place
 from isolde.engines.certify.order import Edge, Graph, Rule
 from isolde.engines.certify.sentences import change, deed, txn_name
 from isolde.engines.certify.shared import Shared
-from isolde.engines.certify.statements import upsert_keys
+from isolde.engines.certify.statements import Asked, upsert_keys
 from isolde.engines.certify.world import INITIAL, World
+from isolde.semantics.tables.view import Row
 
 ROUNDS_MAX = 40
 """After so many orders all edges are made instead."""
@@ -43,11 +45,25 @@ class Found:
         return self.source, self.target, self.kind
 
 
+class Judge(Protocol):
+    """Somebody else who says which rows a condition matches: the database."""
+
+    def load(self, table: str, rows: Sequence[Row]) -> None:
+        """The versions of a table, which are numbered as they come."""
+
+    def matching(self, table: str, sql: str, params: Sequence[Any]) -> frozenset[int]:
+        """The numbers of those that a statement matches."""
+
+
 class Predicates:
     """The predicate reads of a history. ``barred`` are objects that a statement saw in a version that nobody installed."""
 
-    def __init__(self, evaluation: Evaluation, barred: frozenset[tuple[Place, int]]) -> None:
+    def __init__(
+        self, evaluation: Evaluation, barred: frozenset[tuple[Place, int]], judge: Judge | None = None
+    ) -> None:
         self.evaluation, self.world, self.barred = evaluation, evaluation.world, barred
+        self._judge = judge
+        self._loaded: dict[int, list[tuple[int, int]]] = {}
         world = self.world
         self.places = sorted(
             (
@@ -200,6 +216,9 @@ class Predicates:
             store = self.evaluation.store
             if row is None:
                 found = False
+            elif self._judge is not None and asked.form.matches is not None:
+                known.update(self._judged(asked, self._judge))
+                return known[number, at]
             elif asked.form.matches is not None:
                 found = bool(asked.form.matches(store, *asked.values, row))
             else:
@@ -210,6 +229,22 @@ class Predicates:
                 found = any(info.unique_keys[unique](row) == key for unique, key in keys)
             known[number, at] = found
         return found
+
+    def _judged(self, asked: Asked, judge: Judge) -> dict[tuple[int, int], bool]:
+        """Of all versions of the statement's table, which match, as somebody else says."""
+        (table,) = asked.form.tables
+        name = self.world.catalog.tables[table].table.name
+        if table not in self._loaded:
+            versions = {
+                (number, at): row
+                for number in self._by_table.get(table, ())
+                for at in range(INITIAL, len(self.world.lines[number].versions))
+                if (row := self.evaluation.content(number, self.world.version(number, at))) is not None
+            }
+            judge.load(name, list(versions.values()))
+            self._loaded[table] = list(versions)
+        matching = judge.matching(name, asked.sql, asked.params)
+        return {version: place in matching for place, version in enumerate(self._loaded[table])}
 
     def _effect(self, place: Place, number: int, at: int, shared: Shared) -> Hashable:
         """What a statement gives if this version stands in its version set in place of the one that is there."""

@@ -45,9 +45,12 @@ class Running:
         self.log: Undo = []
         self.answer: Answer | None = None
         numbering = world.objects.number
+        # A statement that looks at rows, or replaces those that it found, needs no tables of its own if it sees what all see.
+        form = asked.form
+        writes = form.what == "insert" or (form.what in ("update", "delete") and (form.rekeys or not form.simple))
         self.views: list[Any] = [
             Overlay(table, world.catalog, changes[position], self.log, numbering)
-            if position in self.form.tables
+            if position in self.form.tables and (changes[position] or writes)
             else table
             for position, table in enumerate(tables)
         ]

@@ -121,11 +121,14 @@ class Statements:
         compiled = self.store.compiled
         values: tuple[Any, ...]
         if params:
-            text, names, values = sql, tuple(f"p{at}" for at in range(1, len(params) + 1)), tuple(params)
+            values = tuple(params)
             if sent := compiled.rules.sent:
                 values = tuple(sent[type(value)](value) if type(value) in sent else value for value in values)
-            types = compiled.types(values)
-            key: Hashable = (text, tuple(map(value_shape, values)))
+            key: Hashable = (sql, tuple(map(value_shape, values)))
+            known = self._forms.get(key)
+            if known is not None:
+                return Asked(known, values, sql, tuple(params))
+            text, names, types = sql, tuple(f"p{at}" for at in range(1, len(params) + 1)), compiled.types(values)
         else:
             taken = shape(sql, self.dialect, value_shape)
             if taken is None or taken.templates:

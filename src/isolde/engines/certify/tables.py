@@ -18,7 +18,7 @@ from isolde.engines.certify.order import (
     Graph,
     Rule,
 )
-from isolde.engines.certify.predicates import Predicates
+from isolde.engines.certify.predicates import Judge, Predicates
 from isolde.engines.certify.rows import contents_by_row
 from isolde.engines.certify.sentences import txn_name
 from isolde.engines.certify.told import Fault, Told
@@ -40,8 +40,8 @@ _RULES: dict[Level, Rule] = {
 _WEAK = frozenset({Level.READ_COMMITTED, Level.READ_ATOMIC, Level.CAUSAL, Level.PREFIX})
 
 
-def told_by_tables(world: World, levels: Iterable[Level], *, session_order: bool) -> Told:
-    """What the certificate of a history of SQL tables tells of these levels."""
+def told_by_tables(world: World, levels: Sequence[Level], *, session_order: bool, judge: Judge | None = None) -> Told:
+    """What the certificate of a history of SQL tables tells of these levels; a ``judge`` says what conditions match."""
     again = [
         (first, second, "ww", f"{_name(world, first)} wrote a row before and after {_name(world, second)} did.")
         for line in world.lines.values()
@@ -67,7 +67,7 @@ def told_by_tables(world: World, levels: Iterable[Level], *, session_order: bool
     faults = Faults(evaluation)
     barred = frozenset(faults.barred)
     items = Items(world, evaluation, barred)
-    predicates = Predicates(evaluation, barred)
+    predicates = Predicates(evaluation, barred, judge)
     try:
         _settle(world, items, predicates, levels, session_order=session_order)
     except (Undecidable, Unknown) as reason:
@@ -75,7 +75,9 @@ def told_by_tables(world: World, levels: Iterable[Level], *, session_order: bool
     kinds: dict[str, Kind] = {"predicate-wr": "predicate-wr", "predicate-rw": "predicate-rw"}
     for found in predicates.found.values():
         edges.append((found.source, found.target, kinds[found.kind], predicates.sentence(found)))
-    return Told(items.columns(), edges, items.versions(), (*thin_air, *faults.all), undecided)
+    # Below prefix, what was read first and what later makes a difference.
+    columns = items.columns(by_age=bool(_WEAK & set(levels)))
+    return Told(columns, edges, items.versions(), (*thin_air, *faults.all), undecided)
 
 
 def evaluated(world: World) -> Evaluation:

@@ -23,10 +23,12 @@ class Fault:
 class Told:
     """``columns`` are the transactions as their item operations, at the same positions as in the history; ``versions`` the order
     of the versions of each key by the operations of ``columns``. ``edges`` come with their sentences. ``undecided`` says why all
-    but read uncommitted is left open; empty if it is not."""
+    but read uncommitted is left open; empty if it is not. ``complete``: the order of every key's versions is told as a whole, so
+    that nothing is left to search for but who wrote what was read."""
 
     columns: Columns
     edges: Sequence[tuple[int, int, Kind, str]] = ()
     versions: Sequence[Sequence[Place | None]] = ()
     faults: Sequence[Fault] = ()
     undecided: str = ""
+    complete: bool = False

@@ -7,9 +7,10 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from isolde.databases import Connection, Database, Offer, Table
+from isolde.databases.recovery import Account, Ended, Listening, Recovery
 from isolde.engines.record.journal import Journal
 from isolde.engines.record.line import Line
 from isolde.errors import Aborted, ConnectionLost, IsoldeError, StatementFailed
@@ -50,6 +51,8 @@ class Surroundings:
     patience_s: float
     stop: threading.Event
     seed: int
+    recovery: Recovery | None = None
+    """Who listens to what the database says of its order, if somebody does; then connections come from there."""
 
 
 class GivenUp(Exception):
@@ -66,8 +69,11 @@ class Client(ABC, Generic[P]):
         self.doing: str | None = None
         """What the transaction that is waited for is called, if it has a name."""
         self.connection: Connection | None = None
+        self.accounts: list[Account] = []
+        """What the database said of each transaction so far, if somebody listens."""
+        self._notes: list[tuple[int, object]] | None = None
         self._shared, self._journal = shared, journal
-        self._name = number
+        self._name = self._number = number
         self._chance = random.Random(shared.seed * 1_000_003 + number)
 
     @abstractmethod
@@ -103,7 +109,7 @@ class Client(ABC, Generic[P]):
         while True:
             self.busy_since = time.monotonic()
             try:
-                self.connection = shared.database.connect(shared.table)
+                self.connection = (shared.recovery or shared.database).connect(shared.table)
                 return
             except IsoldeError:
                 if time.monotonic() > deadline or shared.stop.is_set():
@@ -124,7 +130,7 @@ class Client(ABC, Generic[P]):
         connection = self.connection
         assert connection is not None
         self.doing = self._called(plan)
-        transaction = Line(self._journal, self._name, self.doing, self._level_called(plan))
+        transaction = Line(self._journal, self._name, self.doing, self._level_called(plan), self._identity())
         committing = False
         self.busy_since = time.monotonic()
         try:
@@ -141,26 +147,49 @@ class Client(ABC, Generic[P]):
             # Before COMMIT is sent nothing can have taken effect; after it, everything may have.
             return self._lost(transaction, unknown=committing or lost.maybe_applied)
         except StatementFailed:
-            transaction.end(b"unknown" if committing else b"aborted")
+            self._ended(transaction, Ended.UNKNOWN if committing else Ended.ABORTED)
             raise
         finally:
             self.busy_since = None
-        transaction.end(b"committed")
+        self._ended(transaction, Ended.COMMITTED)
         self.tally.committed += 1
         return True
+
+    def _identity(self) -> str | None:
+        """The name of the next transaction, if what is heard of it is to be found again: its client, and a number."""
+        if self._shared.recovery is None:
+            return None
+        self._notes = []
+        return f"{self._number}.{len(self.accounts)}"
+
+    def _note(self, connection: Connection, transaction: Line) -> None:
+        """Keeps what the database said beside its answer to the operation that was noted last."""
+        if self._notes is not None:
+            heard = cast(Listening, connection).heard()
+            if heard is not None:
+                self._notes.append((transaction.place, heard))
+
+    def _ended(self, transaction: Line, ended: Ended) -> None:
+        transaction.end(ended.value.encode())
+        if self._notes is not None:
+            of_commit = None
+            if ended is Ended.COMMITTED and self.connection is not None:
+                of_commit = cast(Listening, self.connection).heard()
+            name = f"{self._number}.{len(self.accounts)}"
+            self.accounts.append(Account(name, ended, transaction.begun, tuple(self._notes), of_commit))
 
     def _rolled_back(self, connection: Connection, transaction: Line) -> bool:
         try:
             connection.rollback()
         except ConnectionLost as lost:
             return self._lost(transaction, unknown=lost.maybe_applied)
-        transaction.end(b"aborted")
+        self._ended(transaction, Ended.ABORTED)
         self.tally.aborted += 1
         return False
 
     def _lost(self, transaction: Line, *, unknown: bool) -> bool:
         """The connection is gone, and with it the session: what follows is another one."""
-        transaction.end(b"unknown" if unknown else b"aborted")
+        self._ended(transaction, Ended.UNKNOWN if unknown else Ended.ABORTED)
         self.tally.unknown += unknown
         self.tally.aborted += not unknown
         self.close()

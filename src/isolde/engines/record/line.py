@@ -22,11 +22,23 @@ class _Open(NamedTuple):
 class Line:
     """What is answered is gathered; what is about to be sent and could be seen by others is written down first."""
 
-    __slots__ = ("_comma", "_journal", "_open", "_parts")
+    __slots__ = ("_comma", "_journal", "_open", "_parts", "begun", "place")
 
-    def __init__(self, journal: Journal, session: int, name: str | None = None, level: str | None = None) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        session: int,
+        name: str | None = None,
+        level: str | None = None,
+        identity: str | None = None,
+    ) -> None:
         self._journal = journal
-        self._parts = [b'{"session":%d,"start":%d,' % (session, time.monotonic_ns())]
+        self.place = -1
+        """Where the operation that was noted last stands among the transaction's."""
+        self.begun = time.monotonic_ns()
+        self._parts = [b'{"session":%d,"start":%d,' % (session, self.begun)]
+        if identity is not None:
+            self._parts.append(b'"id":%b,' % json.dumps(identity).encode())
         if name is not None:
             self._parts.append(b'"name":%b,' % json.dumps(name).encode())
         if level is not None:
@@ -39,6 +51,7 @@ class Line:
         """An operation that is over."""
         self._parts += (self._comma, operation)
         self._comma = b","
+        self.place += 1
 
     def intend(self, operation: bytes) -> None:
         """An operation, or its beginning, that is sent next."""
@@ -53,6 +66,7 @@ class Line:
         def take_back() -> None:
             self._journal.cut(before)
             self._comma = comma
+            self.place -= 1
 
         return take_back
 

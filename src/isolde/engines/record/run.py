@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from isolde.databases import Database, Table
+from isolde.databases.recovery import Account, Recovery
 from isolde.engines.record.client import Client, Surroundings, Tally
 from isolde.engines.record.gate import Gate
 from isolde.engines.record.journal import Journal, write_private
@@ -45,7 +46,7 @@ class Job:
 
     ``worker`` makes a session. ``transactions`` counts planned ones (retries come on top); ``timeout_s`` bounds one transaction;
     ``patience_s`` is how long a session tries to reach the database again. ``about`` are further fields of the header, each as
-    JSON: what the tables are and hold, for a run of an application.
+    JSON: what the tables are and hold, for a run of an application. ``recovery`` listens to what the database says of its order.
     """
 
     database: Database
@@ -61,6 +62,7 @@ class Job:
     timeout_s: float = 10.0
     patience_s: float = 3.0
     about: Mapping[str, bytes] = field(default_factory=dict)
+    recovery: Recovery | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ class Outcome:
     seconds: float
     failure: IsoldeError | None = None
     interrupted: bool = False
+    accounts: tuple[Account, ...] = ()
+    """What the database said of its order, transaction by transaction, if somebody listened."""
 
 
 @dataclass(slots=True)
@@ -138,7 +142,9 @@ class Run:
                 journal.close()
             hint = "fewer --sessions, or a higher limit (ulimit -n)" if error.errno == errno.EMFILE else "--output"
             raise InputError(f"{error.filename}: {error.strerror}; try {hint}") from None
-        shared = Surroundings(job.database, job.table, job.sessions, job.patience_s, self._shared.stop, job.seed)
+        shared = Surroundings(
+            job.database, job.table, job.sessions, job.patience_s, self._shared.stop, job.seed, job.recovery
+        )
         workers = [job.worker(number, journal, shared) for number, journal in enumerate(self._journals)]
         self._clients = [worker.client for worker in workers]
         self._gate = Gate(job.sessions, self._note_round)
@@ -182,7 +188,8 @@ class Run:
             if not isinstance(failure, IsoldeError):
                 raise failure
             return Outcome(self._tally(), seconds, failure, interrupted)
-        return Outcome(self._tally(), seconds, None, interrupted)
+        accounts = tuple(account for client in self._clients for account in client.accounts)
+        return Outcome(self._tally(), seconds, None, interrupted, accounts)
 
     def _work(self, worker: Worker, number: int) -> None:
         """A session's thread."""

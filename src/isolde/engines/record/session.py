@@ -82,6 +82,7 @@ class Session(Client[Plan]):
                 seen[key] = b"null"
             else:
                 self._swap(connection, key, transaction)
+            self._note(connection, transaction)
             if self._believes and key in seen:
                 self._beliefs[key] = json.loads(seen[key])
 
@@ -96,6 +97,7 @@ class Session(Client[Plan]):
                 element = self._fresh()
                 transaction.intend(b'["a",%d,%d]' % (key, element))
                 connection.append(key, element)
+            self._note(connection, transaction)
 
     def _swap(self, connection: Connection, key: int, transaction: Line) -> None:
         new, expected = self._fresh(), self._beliefs.get(key, 0)

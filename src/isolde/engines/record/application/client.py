@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, cast
 
-from isolde.databases import Connection, Kind, Offer, SqlConnection, Table
+from isolde.databases import Connection, Kind, Offer, Rows, SqlConnection, Table
 from isolde.databases.handle import DatabaseHandle
+from isolde.databases.recovery import ListeningSql, Lookup
 from isolde.databases.translate import Ready, Translator
 from isolde.engines.record.application.install import Installation
 from isolde.engines.record.application.values import as_json
@@ -38,9 +40,29 @@ class Call:
 class RecordedHandle(DatabaseHandle):
     """A transaction on a real database; each statement is written down before it can be seen, each answer after it came."""
 
-    def __init__(self, connection: SqlConnection, translator: Translator, spoken: Dialect, line: Line) -> None:
+    def __init__(
+        self,
+        connection: SqlConnection,
+        translator: Translator,
+        spoken: Dialect,
+        line: Line,
+        note: Callable[[], None] | None = None,
+    ) -> None:
         super().__init__(connection, translator, spoken)
-        self._line = line
+        self._line, self._note = line, note
+
+    def run(self, sql: str, parameters: Mapping[str, Any]) -> Answer:
+        self._given = parameters
+        return super().run(sql, parameters)
+
+    def _sent(self, ready: Ready, values: Sequence[Any]) -> Rows:
+        if self._note is None:
+            return super()._sent(ready, values)
+        lookup = None
+        if ready.finds is not None:
+            given = [self._given[name] for name in ready.finds.parameters]
+            lookup = Lookup(ready.finds.text, given, ready.finds.table)
+        return cast(ListeningSql, self._connection).execute_found(ready.text, values, lookup)
 
     def _answered(self, ready: Ready, values: Sequence[Any]) -> Answer:
         begun = b'{"sql":%b,"params":%b,"start":%d,' % (ready.recorded, as_json(values), time.monotonic_ns())
@@ -62,6 +84,8 @@ class RecordedHandle(DatabaseHandle):
             self._line.completed(rest)
         else:
             self._line.answered(begun + rest)
+        if self._note is not None:
+            self._note()
 
 
 class ApplicationClient(Client[Call]):
@@ -91,7 +115,8 @@ class ApplicationClient(Client[Call]):
 
     def _operations(self, connection: Connection, plan: Call, transaction: Line) -> None:
         called = plan.part.transaction
-        handle = RecordedHandle(cast(SqlConnection, connection), self._translator, called.dialect, transaction)
+        note = None if self._shared.recovery is None else partial(self._note, connection, transaction)
+        handle = RecordedHandle(cast(SqlConnection, connection), self._translator, called.dialect, transaction, note)
         try:
             called(handle, **plan.arguments)
         except AbortedByProgram:
