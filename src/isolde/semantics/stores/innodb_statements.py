@@ -21,7 +21,16 @@ from isolde.semantics.core.relations import Delete, Insert, Join, Query, Scan, S
 from isolde.semantics.core.types import BOOLEAN, outside
 from isolde.semantics.stores.evaluation import Evaluation
 from isolde.semantics.stores.indexes import HIGHEST, LOWEST, Entry, Index
-from isolde.semantics.stores.innodb_requests import InsertEntry, Kind, LockGap, LockRecord, Next, Peek, Unlock
+from isolde.semantics.stores.innodb_requests import (
+    InsertEntry,
+    Kind,
+    LockGap,
+    LockRecord,
+    LockTable,
+    Next,
+    Peek,
+    Unlock,
+)
 from isolde.semantics.stores.machine import Execution, Sent, Transaction, is_ordered, names_of
 from isolde.semantics.stores.requests import SKIPPED, Draw, Look, Put, Returned
 from isolde.semantics.stores.rows import Version, View
@@ -196,9 +205,10 @@ class InnodbStatement:
                     yield Unlock(table, 0, clustered)
         if self.gaps:
             if found is None or probe is not None:
-                yield LockGap(table, index.place, high if probe is not None else HIGHEST)
+                yield LockGap(table, index.place, high if probe is not None else HIGHEST, exclusive)
             else:
-                yield LockRecord(table, index.place, found[0], found[1], exclusive, Kind.NEXT_KEY, patience, False)
+                current = index.place == 0
+                yield LockRecord(table, index.place, found[0], found[1], exclusive, Kind.NEXT_KEY, patience, current)
         elif found is not None and probe is None and not semi:
             # The record that ends the range is locked before it is known to be outside.
             got = yield LockRecord(table, index.place, found[0], found[1], exclusive, Kind.RECORD, patience, False)
@@ -377,7 +387,11 @@ class InnodbStatement:
             (at, other), first = found, False
             if other == number:
                 continue
-            version, _ = yield LockRecord(info.position, index.place, at, other, exclusive, self.range_kind)
+            # An entry of another index does not tell when its row was changed.
+            current = index.place == 0
+            version, _ = yield LockRecord(
+                info.position, index.place, at, other, exclusive, self.range_kind, current=current
+            )
             if version is not None:
                 if exclusive and index.place:
                     clustered = self.model.indexes[info.position][0].entry(version.row, other)
@@ -419,7 +433,7 @@ class InnodbStatement:
             found = yield Next(table, index.place, at, first)
             if found is None or found[0][: len(probe)] != probe:
                 if self.gaps:
-                    yield LockGap(table, index.place, (*probe, HIGHEST[0]))
+                    yield LockGap(table, index.place, (*probe, HIGHEST[0]), False)
                 return None
             (at, number), first = found, False
             version, _ = yield LockRecord(table, index.place, at, number, False, Kind.RECORD)
@@ -439,6 +453,7 @@ class InnodbStatement:
         run = self.evaluation(
             (yield from self._lock_reads(cells_all, lambda run: _to_insert(run, change, self.env), None))
         )
+        yield LockTable(info.position)
         checks = run.insert_checks(change)
         updates = change.conflict is not None and bool(change.conflict.sets)
         done: list[Row] = []
