@@ -109,7 +109,10 @@ class InnodbStatement:
         ``compute`` computes the expressions, so that it is learned what they read; ``own`` is the scan of the changed table.
         """
         nested = any(query_of(part) is not None for node in nodes for part in below(node))
-        if not nested or not self.gaps:
+        core = self.sent.core
+        # Below REPEATABLE READ, only UPDATE and INSERT … SELECT read without locks.
+        locks = self.gaps or isinstance(core, Delete) or (isinstance(core, Insert) and core.query is None)
+        if not nested or not locks:
             return (yield Look(latest=self.gaps))
         locked: dict[Any, None] = {}
         while True:
