@@ -411,7 +411,7 @@ class InnodbStatement:
     def _parent(self, reference: Reference, key: Any) -> Part:
         """The parent's record is locked in share mode: whoever wants to change any column of it waits."""
         info = self.catalog.tables[reference.parent]
-        found = yield from self._referred(reference.parent, reference.parent_columns, key)
+        found = yield from self._referred(reference.parent, reference.parent_columns, key, current=True)
         if found is None:
             child = self.catalog.tables[reference.child].table.name
             raise ExecutionError("foreign-key", f"{child} refers to {key!r}, which is not in {info.table.name}")
@@ -420,12 +420,13 @@ class InnodbStatement:
         key = reference.parent_key(row)
         if key is None:
             return
-        found = yield from self._referred(reference.child, reference.child_columns, key)
+        # Children count as they are now, also with innodb_snapshot_isolation; a parent that is newer than the snapshot fails.
+        found = yield from self._referred(reference.child, reference.child_columns, key, current=False)
         if found is not None:
             child, parent = self.catalog.tables[reference.child], self.catalog.tables[reference.parent]
             raise ExecutionError("foreign-key", f"{child.table.name} still refers to {key!r} of {parent.table.name}")
 
-    def _referred(self, table: int, columns: tuple[int, ...], key: Any) -> Part:
+    def _referred(self, table: int, columns: tuple[int, ...], key: Any, *, current: bool) -> Part:
         """A row with this key, its record locked in share mode; the gap where it would be, if there is none."""
         index = self._index_for(table, columns)
         values = key if len(columns) > 1 else (key,)
@@ -439,7 +440,7 @@ class InnodbStatement:
                     yield LockGap(table, index.place, (*probe, HIGHEST[0]), False)
                 return None
             (at, number), first = found, False
-            version, _ = yield LockRecord(table, index.place, at, number, False, Kind.RECORD)
+            version, _ = yield LockRecord(table, index.place, at, number, False, Kind.RECORD, current=current)
             if version is not None:
                 return number
 
