@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import sqlite3
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -140,6 +141,39 @@ class MariadbServer:
 
     def close(self) -> None:
         self._watch.close()
+
+
+class SqliteServer:
+    """Databases in a file. Who waits asks again every now and then, at most every tenth of a second, and nobody can tell."""
+
+    settle_s = 0.25
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def connect(self) -> Any:
+        connection = sqlite3.connect(self._path, timeout=8, isolation_level=None, check_same_thread=False)
+        connection.execute("pragma foreign_keys = on")
+        return connection
+
+    @staticmethod
+    def word(error: Exception) -> tuple[str, bool]:
+        words = {"UNIQUE": "unique", "FOREIGN": "foreign-key", "NOT": "not-null", "database": "lock-timeout"}
+        return words.get(str(error).partition(" ")[0], f"other: {error}"), False
+
+    @staticmethod
+    def waiting(connections: Sequence[Any]) -> list[bool]:
+        return [True] * len(connections)
+
+    @staticmethod
+    def run(connection: Any, sql: str) -> Result:
+        cursor = connection.execute(sql)
+        if cursor.description is not None:
+            rows = tuple(cursor.fetchall())
+            return Returned(("?",), rows, len(rows))
+        if sql in ("commit", "rollback"):
+            return Ended(sql == "commit")
+        return Returned((), (), max(cursor.rowcount, 0))
 
 
 class Session:
@@ -284,8 +318,12 @@ def side_by_side(
             sql = begin.format(level=str(act).replace("-", " "))
             for text in sql.split(";"):
                 stepped.step(name, text.strip())
-            states = [step.state for state in states for step in model.begin(state, name, str(act))]
-            log.append(f"{name}: begin {act}")
+            waits = {other for other, session in stepped.sessions.items() if session.busy}
+            log.append(f"{name}: begin {act}" + (" (waits)" if name in waits else ""))
+            begun = [step for state in states for step in model.begin(state, name, str(act))]
+            states = [step.state for step in begun if set(step.state.waiting) == waits]
+            if not states:
+                raise Mismatch(log, {}, [(step.results, step.state.waiting) for step in begun])
             continue
         if isinstance(act, tuple):
             value = last.get(name)

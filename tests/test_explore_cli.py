@@ -144,6 +144,41 @@ def test_a_body_that_cannot_be_explored_is_named_in_one_line(tmp_path: Path, bod
     assert "broken(7)" in done.stderr
 
 
+def test_what_one_body_leaves_behind_for_another_is_not_deterministic(tmp_path: Path) -> None:
+    text = """
+from isolde import Program
+
+RUNS = []
+
+def counts(tx):
+    RUNS.append(1)
+    tx.write("x", 1)
+
+def looks(tx):
+    tx.write("y", len(RUNS))
+
+PROGRAM = Program(sessions=[[counts], [looks]])
+"""
+    done = explore(tmp_path, text=text)
+    assert done.returncode == 2
+    assert "looks() is not deterministic" in done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_number_and_its_text_are_two_keys_of_a_state(tmp_path: Path) -> None:
+    text = """
+from isolde import Program
+
+def writes(tx):
+    tx.write(1, 10)
+    tx.write("1", 20)
+
+PROGRAM = Program(sessions=[[writes]], invariant=lambda state: False)
+"""
+    (result,) = results(explore(tmp_path, "--json", text=text))
+    assert result["violations"][0]["state"] == {"1": 10, "'1'": 20}
+
+
 @pytest.mark.parametrize(
     ("program", "told"),
     [

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from conftest import Servers
-from isolde.semantics.stores import store_model
+from isolde.semantics.stores import Failed, Returned, store_model
 from isolde.tx.dialects import Dialect
 from isolde.tx.sql import schema
 from store_agreement import MariadbServer, Mismatch, PostgresqlServer, Stepped, side_by_side
@@ -91,6 +91,42 @@ def test_the_model_allows_what_the_server_does(
 ) -> None:
     counted, different = agreed(servers, case, range(15))
     assert counted["different"] <= 1, "\n\n".join(different)
+
+
+def test_a_wait_that_mariadb_ends_by_the_clock_takes_back_the_statement_alone(servers: Servers) -> None:
+    """Error 1205: what the transaction did before stays, and so do its locks, as after NOWAIT on the model."""
+    rows = {"t": [(1, 10), (2, 20)]}
+    table = "create table t (id int primary key, v int not null)"
+    before = "update t set v = v + 1 where id = 2"
+    with servers.private("mariadb") as running:
+        server = MariadbServer(running.url)
+        first, second = server.connect(), server.connect()
+        for sql in (table, "insert into t values (1, 10), (2, 20)", "begin", "update t set v = 11 where id = 1"):
+            server.run(first, sql)
+        for sql in ("set innodb_lock_wait_timeout = 1", "begin", before):
+            server.run(second, sql)
+        with pytest.raises(Exception, match="1205") as waited:
+            server.run(second, "update t set v = v + 1")
+        assert server.word(waited.value) == ("lock-timeout", False)
+        server.run(first, "commit")
+        server.run(second, "commit")
+        on_server = server.run(first, "select id, v from t order by id")
+        for connection in (first, second):
+            connection.close()
+        server.close()
+    model = store_model("mariadb", schema(table, Dialect.MYSQL), rows)
+    (state,) = (step.state for step in model.begin(model.initial(), "1", ""))
+    (state,) = (step.state for step in model.submit(state, "1", "update t set v = 11 where id = 1"))
+    (state,) = (step.state for step in model.begin(state, "2", ""))
+    (state,) = (step.state for step in model.submit(state, "2", before))
+    (step,) = model.submit(state, "2", "select v from t for update nowait")
+    failed = step.result("2")
+    assert isinstance(failed, Failed)
+    assert (failed.word, failed.ended) == ("lock-timeout", False)
+    (state,) = (step.state for step in model.commit(step.state, "1"))
+    (state,) = (step.state for step in model.commit(state, "2"))
+    assert isinstance(on_server, Returned)
+    assert list(on_server.rows) == state.rows()["t"] == [(1, 11), (2, 21)]
 
 
 @pytest.mark.long

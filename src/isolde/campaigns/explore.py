@@ -92,6 +92,7 @@ def explore(program: Program, options: ExploreOptions, listener: ExploreListener
     for question in questions:
         explored = _asked(explorer, question, options, listener)
         if explored.stopped != INTERRUPTED:
+            explorer.behaviours.refuse_shared_state()
             refuse_differences(program, options.tables, explorer.rounds)
         findings += _findings(explorer, explored, options)
         if explored.stopped == INTERRUPTED:

@@ -9,19 +9,24 @@ import re
 
 OTHER = "other"
 
+# https://www.postgresql.org/docs/current/errcodes-appendix.html; class 22 beyond these is about types, not numbers.
 _STATES = {
     "40P01": "deadlock",
     "55P03": "lock-timeout",
     "23505": "unique",
+    "23P01": "unique",
     "23503": "foreign-key",
+    "23001": "foreign-key",
     "23514": "check",
     "23502": "not-null",
     "22012": "arithmetic",
     "22003": "arithmetic",
+    "2201E": "arithmetic",
+    "2201F": "arithmetic",
     "25P02": "transaction-failed",
 }
-# MySQL's and MariaDB's. 1020 is what innodb_snapshot_isolation answers; 3101 a conflict between nodes; 8002 and on
-# are of TiDB, which finds conflicts at COMMIT.
+# MySQL's and MariaDB's. 1205: waited too long; 3572: not to be had at once (NOWAIT, as MySQL says it). 1020 is what
+# innodb_snapshot_isolation answers; 3101 a conflict between nodes; 8002 and on are of TiDB, which finds conflicts at COMMIT.
 _NUMBERS = {
     1213: "deadlock",
     1205: "lock-timeout",
@@ -29,19 +34,16 @@ _NUMBERS = {
     1020: "serialization-failure",
     3101: "serialization-failure",
     **dict.fromkeys((8002, 8022, 8028, 9007), "serialization-failure"),
-    1062: "unique",
-    1586: "unique",
-    1451: "foreign-key",
-    1452: "foreign-key",
+    **dict.fromkeys((1062, 1169, 1586), "unique"),
+    **dict.fromkeys((1216, 1217, 1451, 1452, 1761, 1762), "foreign-key"),
     3819: "check",
     4025: "check",
-    1048: "not-null",
-    1364: "not-null",
+    **dict.fromkeys((1048, 1263, 1364), "not-null"),
     1365: "arithmetic",
     1264: "arithmetic",
     1690: "arithmetic",
 }
-# SQLite's extended result codes; the low byte of all that are busy or locked is 5 or 6.
+# SQLite's extended result codes (https://www.sqlite.org/rescode.html); the low byte of all that are busy or locked is 5 or 6.
 _SQLITE = {2067: "unique", 1555: "unique", 2579: "unique", 787: "foreign-key", 275: "check", 1299: "not-null"}
 _SQLITE_LOCKED = (5, 6)
 # In this order: a text on a unique key may speak of a conflict, too.

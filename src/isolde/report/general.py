@@ -48,7 +48,7 @@ from isolde.findings import (
     WeakestLevel,
 )
 from isolde.formats.jsonl import transaction_line
-from isolde.history import History
+from isolde.history import History, Key
 from isolde.report.document import anomaly_document
 from isolde.report.terminal import COLOURS, WIDTH, WORDS, label, pictures
 from isolde.visible import Paint, safe_lines, visible
@@ -173,6 +173,16 @@ def _evidence(shown: Evidence) -> dict[str, Any]:
             assert_never(shown)
 
 
+def _named(state: Sequence[tuple[Key, Any]]) -> Iterable[tuple[str, Any]]:
+    """Keys as texts that tell them apart: next to the number 1, the text 1 is written in quotes.
+
+    >>> dict(_named([("x", 5), (1, 6), ("1", 7)]))
+    {'x': 5, '1': 6, "'1'": 7}
+    """
+    numbers = {str(key) for key, _ in state if not isinstance(key, str)}
+    return [(repr(key) if isinstance(key, str) and key in numbers else str(key), value) for key, value in state]
+
+
 def broken_document(broken: BrokenInvariant) -> dict[str, Any]:
     """What breaks, for programs."""
     content: dict[str, Any] = {"check": broken.check, "explanation": broken.explanation}
@@ -181,7 +191,7 @@ def broken_document(broken: BrokenInvariant) -> dict[str, Any]:
     if broken.schedule is not None:
         content["schedule"] = schedule_document(broken.schedule)
     if broken.state is not None:
-        content["state"] = {str(key): value for key, value in broken.state}
+        content["state"] = dict(_named(broken.state))
     elif broken.tables:
         content["state"] = {one.table: _rows(one.rows) for one in broken.tables}
     if broken.anomaly is not None:
@@ -307,7 +317,7 @@ def _drawn_broken(broken: BrokenInvariant) -> list[str]:
     if broken.schedule is not None:
         lines += ["schedule:", *(f"  {line}" for line in _drawn_schedule(broken.schedule))]
     if broken.state is not None:
-        lines.append("state: " + ", ".join(f"{key} = {value}" for key, value in broken.state))
+        lines.append("state: " + ", ".join(f"{key} = {value}" for key, value in _named(broken.state)))
     for one in broken.tables:
         lines.append(f"{one.table}: {_rows(one.rows)}")
     return lines

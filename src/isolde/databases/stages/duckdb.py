@@ -10,6 +10,7 @@ from typing import Any
 
 from isolde.databases.contract import Database, Kind, Offer, Table
 from isolde.databases.duckdb import DuckdbConnection, DuckdbDatabase
+from isolde.databases.error_words import of_text
 from isolde.databases.stage import Answer, Stage, StagedSession, Waiting
 from isolde.databases.stages.tables import in_order_of_creation, values_of
 from isolde.errors import Aborted, ConnectionLost, OutsideError, StatementFailed
@@ -18,16 +19,7 @@ from isolde.tx.dialects import Dialect
 from isolde.tx.script import begins, changes, commits, is_setting, rolls_back, statements_of
 
 _PATIENCE_S = 20.0
-# DuckDB has no numbers for its errors.
-_WORDS = (
-    (re.compile(r"transaction is aborted", re.IGNORECASE), Failure.TRANSACTION_FAILED),
-    (re.compile(r"duplicate key|unique|primary key", re.IGNORECASE), Failure.UNIQUE),
-    (re.compile(r"foreign key", re.IGNORECASE), Failure.FOREIGN_KEY),
-    (re.compile(r"check constraint", re.IGNORECASE), Failure.CHECK),
-    (re.compile(r"not null constraint", re.IGNORECASE), Failure.NOT_NULL),
-    (re.compile(r"conflict", re.IGNORECASE), Failure.SERIALIZATION_FAILURE),
-    (re.compile(r"out of range|overflow|division by zero", re.IGNORECASE), Failure.ARITHMETIC),
-)
+_TRANSACTION_FAILED = re.compile(r"transaction is aborted", re.IGNORECASE)
 # A statement that DuckDB does not even understand leaves the transaction as it was.
 _HARMLESS = re.compile(r"(Parser|Catalog|Binder) Error")
 _PLAIN_BEGIN = ("begin", "begin transaction", "start transaction")
@@ -67,7 +59,9 @@ class DuckdbSession:
         return Answer(statement, rows, returned.count if changes(statement) else None, ended=ended)
 
     def _refused(self, statement: str, reason: str, ends: bool) -> Answer:
-        failure = next((word for pattern, word in _WORDS if pattern.search(reason)), Failure.OTHER)
+        # DuckDB has no numbers for its errors.
+        failed_before = _TRANSACTION_FAILED.search(reason)
+        failure = Failure.TRANSACTION_FAILED if failed_before else Failure(of_text(reason))
         ended = None
         if self._open and ends:
             # A conflict that is found at the commit.

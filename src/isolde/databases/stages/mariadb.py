@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from isolde.databases.contract import Database, Kind, Offer, Table
+from isolde.databases.error_words import of_mysql
 from isolde.databases.mariadb import MariadbConnection, MariadbDatabase
 from isolde.databases.stage import Answer, Stage, StagedSession, Waiting
 from isolde.databases.stages.tables import Prepared, in_order_of_creation, values_of
@@ -22,19 +23,14 @@ from isolde.history.schedule import Ended, Failure, Row, sorted_rows
 from isolde.tx.dialects import Dialect
 from isolde.tx.script import begins, changes, commits, is_plain, is_setting, rolls_back, sets, statements_of
 
-# https://mariadb.com/kb/en/mariadb-error-code-reference/; of each error the word and the SQLSTATE.
-_FAILURES = {
-    **dict.fromkeys((1213,), (Failure.DEADLOCK, "40001")),
-    **dict.fromkeys((1020, 3101), (Failure.SERIALIZATION_FAILURE, "HY000")),
-    # Waited too long; not to be had at once (NOWAIT, as MySQL says it).
-    **dict.fromkeys((1205, 3572), (Failure.LOCK_TIMEOUT, "HY000")),
-    **dict.fromkeys((1062, 1169, 1586), (Failure.UNIQUE, "23000")),
-    **dict.fromkeys((1216, 1217, 1451, 1452, 1761, 1762), (Failure.FOREIGN_KEY, "23000")),
-    **dict.fromkeys((3819, 4025), (Failure.CHECK, "23000")),
-    **dict.fromkeys((1048, 1263), (Failure.NOT_NULL, "23000")),
-    1364: (Failure.NOT_NULL, "HY000"),
-    1365: (Failure.ARITHMETIC, "22012"),
-    **dict.fromkeys((1264, 1690), (Failure.ARITHMETIC, "22003")),
+# https://mariadb.com/kb/en/mariadb-error-code-reference/; the SQLSTATE of errors and, of the rest, of their words.
+_STATES: dict[int | Failure, str] = {
+    1213: "40001",
+    1364: "HY000",
+    1365: "22012",
+    **dict.fromkeys((1264, 1690), "22003"),
+    **dict.fromkeys((Failure.UNIQUE, Failure.FOREIGN_KEY, Failure.CHECK, Failure.NOT_NULL), "23000"),
+    **dict.fromkeys((Failure.SERIALIZATION_FAILURE, Failure.LOCK_TIMEOUT), "HY000"),
 }
 # After these InnoDB has rolled the whole transaction back, after all others the statement alone.
 _ENDS = (1213, 1020, 3101)
@@ -98,7 +94,8 @@ class MariadbSession:
 
     def _failed(self, statement: str, error: OutsideError) -> Answer:
         code = getattr(error, "code", None) or 0
-        failure, state = _FAILURES.get(code, (Failure.OTHER, None))
+        failure = Failure(of_mysql(code))
+        state = _STATES.get(code) or _STATES.get(failure)
         ended = None
         if code in _ENDS and self._open:
             self._open, self._lost, ended = False, True, Ended.ROLLED_BACK

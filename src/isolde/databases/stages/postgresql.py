@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from isolde.databases.contract import Database, Kind, Offer, Table
+from isolde.databases.error_words import of_sqlstate
 from isolde.databases.postgresql import PostgresqlConnection, PostgresqlDatabase, Told
 from isolde.databases.stage import Answer, Stage, StagedSession, Waiting
 from isolde.databases.stages.tables import Prepared, in_order_of_creation, values_of
@@ -22,23 +23,6 @@ from isolde.history.schedule import Ended, Failure, Row, sorted_rows
 from isolde.tx.dialects import Dialect
 from isolde.tx.script import changes, commits, is_setting, rolls_back, statements_of
 
-# https://www.postgresql.org/docs/current/errcodes-appendix.html; class 22 beyond these is about types, not numbers.
-_FAILURES = {
-    "40001": Failure.SERIALIZATION_FAILURE,
-    "40P01": Failure.DEADLOCK,
-    "55P03": Failure.LOCK_TIMEOUT,
-    "23505": Failure.UNIQUE,
-    "23P01": Failure.UNIQUE,
-    "23503": Failure.FOREIGN_KEY,
-    "23001": Failure.FOREIGN_KEY,
-    "23514": Failure.CHECK,
-    "23502": Failure.NOT_NULL,
-    "22012": Failure.ARITHMETIC,
-    "22003": Failure.ARITHMETIC,
-    "2201E": Failure.ARITHMETIC,
-    "2201F": Failure.ARITHMETIC,
-    "25P02": Failure.TRANSACTION_FAILED,
-}
 _NOT_IN_A_TRANSACTION = "25001"
 _CHANGES = (b"INSERT", b"UPDATE", b"DELETE", b"MERGE")
 # Long enough for a statement that computes for a while; what waits for a lock is told by the server long before.
@@ -97,7 +81,7 @@ class PostgresqlSession:
 
 def _answer(statement: str, told: Told) -> Answer:
     if told.sqlstate:
-        failure = _FAILURES.get(told.sqlstate, Failure.OTHER)
+        failure = Failure(of_sqlstate(told.sqlstate))
         return Answer(statement, error=failure, sqlstate=told.sqlstate, message=told.reason)
     rows = None if told.rows.rows is None else values_of(told.rows.rows)
     count = told.rows.count if told.tag.startswith(_CHANGES) else None

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from isolde.databases.contract import Database, Offer
+from isolde.databases.error_words import of_sqlite
 from isolde.databases.servers.directory import HeldDirectory
 from isolde.databases.sqlite import SqliteDatabase
 from isolde.databases.stage import Answer, Stage, StagedSession, Waiting
@@ -27,15 +28,6 @@ _ATTEMPT_S = 0.05
 _AT_ONCE_S = 0.04
 _LOOK_S = 0.003
 _PATIENCE_S = 10.0
-# https://www.sqlite.org/rescode.html, extended codes.
-_FAILURES = {
-    sqlite3.SQLITE_CONSTRAINT_UNIQUE: Failure.UNIQUE,
-    sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: Failure.UNIQUE,
-    sqlite3.SQLITE_CONSTRAINT_ROWID: Failure.UNIQUE,
-    sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: Failure.FOREIGN_KEY,
-    sqlite3.SQLITE_CONSTRAINT_CHECK: Failure.CHECK,
-    sqlite3.SQLITE_CONSTRAINT_NOTNULL: Failure.NOT_NULL,
-}
 _PLAIN_BEGIN = ("begin", "begin transaction", "begin deferred", "begin deferred transaction")
 
 
@@ -109,11 +101,8 @@ class SqliteSession:
 
 
 def _failure(code: int, text: str) -> Failure:
-    if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return Failure.LOCK_TIMEOUT
-    if "integer overflow" in text:
-        return Failure.ARITHMETIC
-    return _FAILURES.get(code, Failure.OTHER)
+    # An overflow has no code of its own.
+    return Failure.ARITHMETIC if "integer overflow" in text else Failure(of_sqlite(code))
 
 
 class SqliteStage:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 from isolde._core.exploration import Stretch
@@ -14,6 +15,9 @@ from isolde.engines.explore.bodies import Bodies, Trace, described, not_determin
 from isolde.engines.explore.program import Call
 from isolde.engines.explore.values import Numbers
 from isolde.errors import UsageError
+
+_ORDERS, _AGAIN_MAX = 2, 1_000
+"""In how many orders bodies run again at the end, and how many runs of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,28 @@ class Behaviours:
         """The call that a stretch belongs to, and the values that lead there."""
         here = self.nodes[node]
         return self.calls[here.transaction], self._answers(here.parent, here.value)
+
+    def refuse_shared_state(self) -> None:
+        """Runs bodies again in other orders: one that does something else by then depends on what others left behind.
+
+        Running a body twice in a row does not show that, if it only looks at what another body changes.
+        """
+        for seed in range(_ORDERS):
+            places = list(range(len(self.nodes)))
+            Random(seed).shuffle(places)
+            for place in places[:_AGAIN_MAX]:
+                node = self.nodes[place]
+                call, answers = self.run_to(place)
+                trace = self.bodies.run(call, answers)
+                self._refuse_change(call, node.parent, trace, answers)
+                again = self._stretch(trace, len(answers))
+                if again != node.stretch:
+                    first, second = self._told(node.stretch), self._told(again)
+                    raise UsageError(not_deterministic(call, answers, first, second))
+
+    def _told(self, stretch: Stretch) -> str:
+        writes = [f"write {self.keys[key]!r} = {self.values[value]!r}" for key, value in stretch.writes]
+        return ", ".join([*writes, f"read {self.keys[stretch.key]!r}" if stretch.end == "read" else stretch.end])
 
     def _observed(self, transaction: int, parent: int | None, value: int) -> int:
         answers = self._answers(parent, value)

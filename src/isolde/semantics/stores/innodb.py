@@ -12,8 +12,18 @@ from dataclasses import replace
 from typing import Any
 
 from isolde.levels.stores import ChangedRow, ReadsFrom
-from isolde.semantics.stores.indexes import Entries, indexes_of
-from isolde.semantics.stores.innodb_requests import Held, InsertEntry, Kind, LockGap, LockRecord, Next, Peek, Unlock
+from isolde.semantics.stores.indexes import HIGHEST, Entries, indexes_of
+from isolde.semantics.stores.innodb_requests import (
+    Held,
+    InsertEntry,
+    Kind,
+    LockGap,
+    LockRecord,
+    LockTable,
+    Next,
+    Peek,
+    Unlock,
+)
 from isolde.semantics.stores.innodb_statements import InnodbStatement
 from isolde.semantics.stores.machine import Execution, Model, Sent, State, Transaction
 from isolde.semantics.stores.requests import SKIPPED, Blocked, Draw, Failure, Look, Place, Put
@@ -53,9 +63,14 @@ class InnoDB(Model):
                 )
             case LockRecord():
                 return self._lock_record(state, transaction, request)
+            case LockTable():
+                return _intended(state, transaction.id, request.table, exclusive=True)
             case LockGap():
                 low, high = self.entries(state, transaction, request.table, request.index).gap(request.entry)
                 state.hold(("gap", request.table, request.index, low, high), transaction.id, "gap")
+                # What is locked after the last record has the form of a record with its gap.
+                kind = Kind.NEXT_KEY if high == HIGHEST else "gap"
+                _structure(state, transaction.id, request.table, request.index, request.exclusive, kind)
                 return None
             case Unlock():
                 place = ("rec", request.table, request.index, request.entry)
@@ -73,6 +88,7 @@ class InnoDB(Model):
                     return Blocked(by)
                 for entry in (request.entry, request.instead_of):
                     if entry is not None:
+                        _intended(state, transaction.id, request.table, exclusive=True)
                         self._wrote(state, transaction, ("rec", request.table, request.index, entry))
                 return None
             case Put():
@@ -137,6 +153,8 @@ class InnoDB(Model):
         place: Place = ("rec", request.table, request.index, request.entry)
         by = self._record_blockers(state, transaction, request)
         if by:
+            # Who waits for a record has locked its table.
+            _intended(state, transaction.id, request.table, exclusive=request.exclusive)
             self._make_explicit(state, place, by)
             if request.patience is Patience.NOWAIT:
                 raise Failure("lock-timeout", "Lock wait timeout exceeded")
@@ -149,6 +167,12 @@ class InnoDB(Model):
         if request.kind is Kind.NEXT_KEY:
             low, high = self.entries(state, transaction, request.table, request.index).gap(request.entry)
             state.hold(("gap", request.table, request.index, low, high), transaction.id, "next-key")
+        if mine is None or mine.kind is not Kind.IMPLICIT:
+            covered = (
+                mine is not None and (mine.exclusive or not request.exclusive) and request.kind is not Kind.NEXT_KEY
+            )
+            kind = None if covered or request.kind is Kind.IMPLICIT else request.kind
+            _structure(state, transaction.id, request.table, request.index, request.exclusive, kind)
         version = self._newest(state, transaction, request.table, request.number)
         if request.current:
             self._refuse_newer(transaction, request, version)
@@ -195,6 +219,9 @@ class InnoDB(Model):
                 mine = state.locks.get(place, {}).get(transaction.id)
                 if mine is None or (asked.exclusive and not mine.exclusive):
                     state.hold(place, transaction.id, Held(asked.exclusive, asked.kind))
+                    _structure(
+                        state, transaction.id, asked.table, asked.index, asked.exclusive, asked.kind, waited=asked.entry
+                    )
 
     def _make_explicit(self, state: State, place: Place, by: Iterable[TransactionId]) -> None:
         """Who waits for a record that somebody wrote makes a lock of it."""
@@ -203,6 +230,7 @@ class InnoDB(Model):
             lock = held.get(one)
             if lock is not None and lock.kind is Kind.IMPLICIT:
                 state.hold(place, one, Held(True, Kind.RECORD))
+                _structure(state, one, place[1], place[2], True, Kind.RECORD)
 
     def _gap_blockers(self, state: State, transaction: Transaction, request: InsertEntry) -> set[TransactionId]:
         by: set[TransactionId] = set()
@@ -262,7 +290,7 @@ class InnoDB(Model):
 
     def failed(self, state: State, transaction: Transaction) -> None:
         """The statement is taken back; the transaction stays, and keeps its locks, but for records that were never there."""
-        back = replace(transaction, own=transaction.before)
+        back = replace(transaction, own=transaction.before, changed=transaction.changed_before)
         state.open[transaction.id.session] = back
         for place in [place for place, held in state.locks.items() if transaction.id in held and place[0] == "rec"]:
             if state.locks[place][transaction.id].kind is not Kind.IMPLICIT:
@@ -288,14 +316,34 @@ class InnoDB(Model):
 
     @staticmethod
     def _weight(state: State, transaction: Transaction) -> int:
-        """Rows changed and lock structures: one for all locks of a kind in an index (of one page), one for each table."""
-        kinds: set[Any] = set()
-        for place, held in state.locks.items():
-            lock = held.get(transaction.id)
-            if lock == "gap":
-                kinds.add((*place[1:3], "gap"))
-            elif isinstance(lock, Held) and lock.kind is not Kind.IMPLICIT:
-                kinds.add((*place[1:3], lock))
-            if lock is not None:
-                kinds.add(("table", place[1]))
-        return transaction.changed + len(kinds) + 1
+        """Rows changed and lock structures; a request that waits has one, too."""
+        return transaction.changed + len(state.locks.get(_STRUCTURES, {}).get(transaction.id, ())) + 1
+
+
+_STRUCTURES: Place = ("structures",)
+"""Where the lock structures of each transaction are noted, by which InnoDB weighs transactions; nobody waits for one.
+
+A structure is for all records of an index (of one page) in one mode, and stays when a record is unlocked.
+"""
+
+
+def _noted(state: State, holder: TransactionId) -> frozenset[Any]:
+    found: frozenset[Any] = state.locks.get(_STRUCTURES, {}).get(holder, frozenset())
+    return found
+
+
+def _intended(state: State, holder: TransactionId, table: int, *, exclusive: bool) -> None:
+    """A table is locked before its records: in mode IX, which stands for IS as well, or IS."""
+    noted = _noted(state, holder)
+    if (table, True) not in noted and (table, exclusive) not in noted:
+        state.hold(_STRUCTURES, holder, noted | {(table, exclusive)})
+
+
+def _structure(
+    state: State, holder: TransactionId, table: int, index: int, exclusive: bool, kind: str | None, waited: Any = None
+) -> None:
+    """Notes the lock of a record or gap, without a ``kind`` only that of the table. What was waited for joins no other."""
+    _intended(state, holder, table, exclusive=exclusive)
+    if kind is not None:
+        noted, structure = _noted(state, holder), (table, index, exclusive, kind)
+        state.hold(_STRUCTURES, holder, noted | {(*structure, waited) if structure in noted and waited else structure})

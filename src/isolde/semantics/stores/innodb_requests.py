@@ -53,12 +53,20 @@ class LockRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class LockTable:
+    """A table that rows are added to, in mode IX: before anything of it is looked at."""
+
+    table: int
+
+
+@dataclass(frozen=True, slots=True)
 class LockGap:
     """The gap that an entry is to come into. Nobody waits for one."""
 
     table: int
     index: int
     entry: Entry
+    exclusive: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,16 @@ from isolde.semantics.core.relations import Delete, Insert, Join, Query, Scan, S
 from isolde.semantics.core.types import BOOLEAN, outside
 from isolde.semantics.stores.evaluation import Evaluation
 from isolde.semantics.stores.indexes import HIGHEST, LOWEST, Entry, Index
-from isolde.semantics.stores.innodb_requests import InsertEntry, Kind, LockGap, LockRecord, Next, Peek, Unlock
+from isolde.semantics.stores.innodb_requests import (
+    InsertEntry,
+    Kind,
+    LockGap,
+    LockRecord,
+    LockTable,
+    Next,
+    Peek,
+    Unlock,
+)
 from isolde.semantics.stores.machine import Execution, Sent, Transaction, is_ordered, names_of
 from isolde.semantics.stores.requests import SKIPPED, Draw, Look, Put, Returned
 from isolde.semantics.stores.rows import Version, View
@@ -100,7 +109,10 @@ class InnodbStatement:
         ``compute`` computes the expressions, so that it is learned what they read; ``own`` is the scan of the changed table.
         """
         nested = any(query_of(part) is not None for node in nodes for part in below(node))
-        if not nested or not self.gaps:
+        core = self.sent.core
+        # Below REPEATABLE READ, only UPDATE and INSERT … SELECT read without locks.
+        locks = self.gaps or isinstance(core, Delete) or (isinstance(core, Insert) and core.query is None)
+        if not nested or not locks:
             return (yield Look(latest=self.gaps))
         locked: dict[Any, None] = {}
         while True:
@@ -196,9 +208,10 @@ class InnodbStatement:
                     yield Unlock(table, 0, clustered)
         if self.gaps:
             if found is None or probe is not None:
-                yield LockGap(table, index.place, high if probe is not None else HIGHEST)
+                yield LockGap(table, index.place, high if probe is not None else HIGHEST, exclusive)
             else:
-                yield LockRecord(table, index.place, found[0], found[1], exclusive, Kind.NEXT_KEY, patience, False)
+                current = index.place == 0
+                yield LockRecord(table, index.place, found[0], found[1], exclusive, Kind.NEXT_KEY, patience, current)
         elif found is not None and probe is None and not semi:
             # The record that ends the range is locked before it is known to be outside.
             got = yield LockRecord(table, index.place, found[0], found[1], exclusive, Kind.RECORD, patience, False)
@@ -377,7 +390,11 @@ class InnodbStatement:
             (at, other), first = found, False
             if other == number:
                 continue
-            version, _ = yield LockRecord(info.position, index.place, at, other, exclusive, self.range_kind)
+            # An entry of another index does not tell when its row was changed.
+            current = index.place == 0
+            version, _ = yield LockRecord(
+                info.position, index.place, at, other, exclusive, self.range_kind, current=current
+            )
             if version is not None:
                 if exclusive and index.place:
                     clustered = self.model.indexes[info.position][0].entry(version.row, other)
@@ -394,7 +411,7 @@ class InnodbStatement:
     def _parent(self, reference: Reference, key: Any) -> Part:
         """The parent's record is locked in share mode: whoever wants to change any column of it waits."""
         info = self.catalog.tables[reference.parent]
-        found = yield from self._referred(reference.parent, reference.parent_columns, key)
+        found = yield from self._referred(reference.parent, reference.parent_columns, key, current=True)
         if found is None:
             child = self.catalog.tables[reference.child].table.name
             raise ExecutionError("foreign-key", f"{child} refers to {key!r}, which is not in {info.table.name}")
@@ -403,12 +420,13 @@ class InnodbStatement:
         key = reference.parent_key(row)
         if key is None:
             return
-        found = yield from self._referred(reference.child, reference.child_columns, key)
+        # Children count as they are now, also with innodb_snapshot_isolation; a parent that is newer than the snapshot fails.
+        found = yield from self._referred(reference.child, reference.child_columns, key, current=False)
         if found is not None:
             child, parent = self.catalog.tables[reference.child], self.catalog.tables[reference.parent]
             raise ExecutionError("foreign-key", f"{child.table.name} still refers to {key!r} of {parent.table.name}")
 
-    def _referred(self, table: int, columns: tuple[int, ...], key: Any) -> Part:
+    def _referred(self, table: int, columns: tuple[int, ...], key: Any, *, current: bool) -> Part:
         """A row with this key, its record locked in share mode; the gap where it would be, if there is none."""
         index = self._index_for(table, columns)
         values = key if len(columns) > 1 else (key,)
@@ -419,10 +437,10 @@ class InnodbStatement:
             found = yield Next(table, index.place, at, first)
             if found is None or found[0][: len(probe)] != probe:
                 if self.gaps:
-                    yield LockGap(table, index.place, (*probe, HIGHEST[0]))
+                    yield LockGap(table, index.place, (*probe, HIGHEST[0]), False)
                 return None
             (at, number), first = found, False
-            version, _ = yield LockRecord(table, index.place, at, number, False, Kind.RECORD)
+            version, _ = yield LockRecord(table, index.place, at, number, False, Kind.RECORD, current=current)
             if version is not None:
                 return number
 
@@ -439,6 +457,7 @@ class InnodbStatement:
         run = self.evaluation(
             (yield from self._lock_reads(cells_all, lambda run: _to_insert(run, change, self.env), None))
         )
+        yield LockTable(info.position)
         checks = run.insert_checks(change)
         updates = change.conflict is not None and bool(change.conflict.sets)
         done: list[Row] = []

@@ -69,6 +69,8 @@ class Transaction:
     inserted: int = 0
     changed: int = 0
     """How many rows it changed, each time counted."""
+    changed_before: int = 0
+    """The same before its running statement."""
     running: Running | None = None
 
     def key(self) -> Hashable:
@@ -227,7 +229,9 @@ class Model(ABC):
             raise UsageError(f"{session} waits; it can send nothing before its statement has returned")
         if transaction.failed:
             return [Step(state, ((session, Failed("transaction-failed", "the transaction has failed")),))]
-        state.open[session] = replace(transaction, before=transaction.own, running=Running(sent, (), None))
+        state.open[session] = replace(
+            transaction, before=transaction.own, changed_before=transaction.changed, running=Running(sent, (), None)
+        )
         return self._settled(state, (self._advanced(state, session),))
 
     def commit(self, state: State, session: str) -> list[Step]:

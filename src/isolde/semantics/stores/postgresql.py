@@ -301,6 +301,13 @@ class _Statement:
         self.catalog = model.catalog
         self.notes_reads = transaction.level.read_locks is ReadLocks.PREDICATES
         self.env = Environment(variables=dict(enumerate(sent.values)))
+        self._examined = 0
+
+    def _examine(self, run: Evaluation) -> Part:
+        """Conflicts of what was read since the last time: also queries among new values read, row by row."""
+        if len(run.reads) > self._examined:
+            self._examined = len(run.reads)
+            yield Examine(self.model.noted(run))
 
     def run(self) -> Execution:
         core = self.sent.core
@@ -310,7 +317,7 @@ class _Statement:
             case Query():
                 if core.lock is None:
                     rows = run.rows(core, self.env)
-                    yield Examine(self.model.noted(run))
+                    yield from self._examine(run)
                     return Returned(names_of(core), tuple(map(tuple, rows)), len(rows), is_ordered(core))
                 return (yield from self._locking(core, run))
             case Update():
@@ -331,7 +338,7 @@ class _Statement:
         mode = _MODES[query.lock]
         tables = locked_tables(query)
         found, offset, limit = run.matches(query, self.env)
-        yield Examine(self.model.noted(run))
+        yield from self._examine(run)
         rows: list[Row] = []
         passed = 0
         for match in found:
@@ -361,7 +368,7 @@ class _Statement:
         info, table = change.scan.table, change.scan.table.position
         checks = run.update_checks(change)
         found = run.hits(change, self.env)
-        yield Examine(self.model.noted(run))
+        yield from self._examine(run)
         places = {assigned.place for assigned in change.sets}
         rekeys = any(places & set(unique) for unique in info.uniques)
         if rekeys and len(found) > 1:
@@ -370,6 +377,7 @@ class _Statement:
         done: list[tuple[Row, Row]] = []
         for number, seen in found:
             new = run.new_row(change, seen.row, self.env)
+            yield from self._examine(run)
             old = yield LockRow(table, number, _update_mode(info, seen.row, new), seen)
             if old is not None and old != seen:
                 # It is locked as the columns that are set demand, before it is known what they become.
@@ -378,6 +386,7 @@ class _Statement:
                     if not run.still_hit(change, old.row, self.env):
                         continue
                     new = run.new_row(change, old.row, self.env)
+                    yield from self._examine(run)
             if old is None:
                 continue
             if checks.row is not None:
@@ -392,13 +401,14 @@ class _Statement:
                     yield from self._parent(reference, key)
         for reference in checks.incoming:
             yield from self._children(reference, [(before, after) for before, after in done])
-        rows = run.returned(change, [after for _, after in done], self.env)
-        return Returned(names_of(change), rows, len(done))
+        returned = run.returned(change, [after for _, after in done], self.env)
+        yield from self._examine(run)
+        return Returned(names_of(change), returned, len(done))
 
     def _delete(self, change: Delete, run: Evaluation) -> Execution:
         table = change.scan.table.position
         found = run.hits(change, self.env)
-        yield Examine(self.model.noted(run))
+        yield from self._examine(run)
         done: list[Row] = []
         for number, seen in found:
             old = yield LockRow(table, number, Mode.UPDATE, seen)
@@ -409,7 +419,9 @@ class _Statement:
         for reference in self.catalog.references:
             if reference.parent == table:
                 yield from self._children(reference, [(row, None) for row in done])
-        return Returned(names_of(change), run.returned(change, done, self.env), len(done))
+        returned = run.returned(change, done, self.env)
+        yield from self._examine(run)
+        return Returned(names_of(change), returned, len(done))
 
     def _keys(self, info: TableInfo, number: int, old: Row | None, new: Row) -> Part:
         """No other row holds the unique keys of the new row."""
@@ -472,7 +484,7 @@ class _Statement:
         info, table = change.table, change.table.position
         checks = run.insert_checks(change)
         rows = run.to_insert(change, self.env)
-        yield Examine(self.model.noted(run))
+        yield from self._examine(run)
         done: list[Row] = []
         ours: set[int] = set()
         for cells, source in rows:
@@ -480,6 +492,7 @@ class _Statement:
             if count:
                 run.views[table].ids.next = yield Draw(table, count)
             new = run.inserted_row(change, cells, source, self.env)
+            yield from self._examine(run)
             if checks.row is not None:
                 checks.row(new)
             if change.conflict is not None:
@@ -496,7 +509,9 @@ class _Statement:
                 key = reference.child_key(row)
                 if key is not None:
                     yield from self._parent(reference, key)
-        return Returned(names_of(change), run.returned(change, done, self.env), len(done))
+        returned = run.returned(change, done, self.env)
+        yield from self._examine(run)
+        return Returned(names_of(change), returned, len(done))
 
     def _conflict(
         self, change: Insert, run: Evaluation, new: Row, ours: set[int]
@@ -528,6 +543,7 @@ class _Statement:
                 continue
             yield Visible(table, number, there)
             changed = run.resolved(conflict, old.row, new, self.env)
+            yield from self._examine(run)
             if changed is None:
                 return ()
             checks = run.insert_checks(change)
