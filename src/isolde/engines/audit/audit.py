@@ -42,6 +42,8 @@ from isolde.levels import Level, level_named
 
 BUDGET = 200_000
 """Placements of transactions that a search may make for one level."""
+RUNS = 10
+"""Runs of statements that go with each placement of the budget."""
 EXPLAINING_S = 20.0
 """Seconds for each level that may explain a violation."""
 _VERDICTS = {End.FOUND: Verdict.SATISFIED, End.NONE: Verdict.VIOLATED, End.SPENT: Verdict.UNDECIDED}
@@ -112,7 +114,7 @@ def _under(asked: Asked) -> Under:
 def _judged(log: Log, asked: Asked, options: AuditOptions) -> Finding:
     began = time.monotonic()
     deadline = None if options.seconds is None else began + options.seconds
-    allowance = Allowance(options.budget, deadline)
+    allowance = Allowance(options.budget, deadline, RUNS * options.budget)
     evidence: tuple[Evidence, ...]
     if isinstance(asked, StoreReading):
         end, reason = explains(log, asked, allowance)
@@ -195,17 +197,19 @@ def explaining(log: Log, asked: Asked, options: AuditOptions) -> tuple[list[str]
     for reading in readings_of(log, settings):
         if reading == asked:
             continue
-        end, _ = explains(log, reading, _short_allowance(options))
+        allowance = _short_allowance(options)
+        end, _ = explains(log, reading, allowance)
         if end is End.FOUND:
             return [*names, reading.name], undecided
-        if end is End.SPENT:
+        if end is End.SPENT and allowance.over:
             undecided.append(reading.name)
     return names, undecided
 
 
 def _short_allowance(options: AuditOptions) -> Allowance:
     """For what explains a violation, which is known already."""
-    return Allowance(options.budget, time.monotonic() + min(options.seconds or EXPLAINING_S, EXPLAINING_S))
+    deadline = time.monotonic() + min(options.seconds or EXPLAINING_S, EXPLAINING_S)
+    return Allowance(options.budget, deadline, RUNS * options.budget)
 
 
 def _below(level: Level) -> set[Level]:

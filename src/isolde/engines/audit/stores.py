@@ -329,13 +329,13 @@ def failing_statement(log: Log, reading: StoreReading, allowance: Allowance) -> 
         entries = log.entries[:length]
         if entries[-1].maybe:
             continue
-        end, _ = explains(log, reading, Allowance(allowance.steps, allowance.deadline), entries)
+        end, _ = explains(log, reading, allowance.anew(), entries)
         if end is not End.FOUND:
             break
     last = entries[-1]
     for done in range(1, len(last.asks) + 1):
         part = replace(last, asks=last.asks[:done])
-        end, _ = explains(log, reading, Allowance(allowance.steps, allowance.deadline), [*entries[:-1], part])
+        end, _ = explains(log, reading, allowance.anew(), [*entries[:-1], part])
         if end is not End.FOUND:
             return length, done - 1
     return length, max(len(last.asks) - 1, 0)
