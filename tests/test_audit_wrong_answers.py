@@ -186,6 +186,16 @@ def test_what_only_the_server_knows_is_refused_by_name() -> None:
     assert verdict(drawn, "ser") == verdict(clock, "ser") == "unknown"
 
 
+def test_unknown_first_values_are_guessed_from_the_log() -> None:
+    def then(*values: int) -> str:
+        read = [("SELECT a FROM t WHERE id = 1", [], [[value]]) for value in values]
+        add = ("UPDATE t SET a = a + ? WHERE id = 1", [5], None, 1)
+        return verdict(log(txn("t1", add, *read), rows={"t": [[1, {"unknown": "x"}, 0]]}), "ser")
+
+    assert then(105) == "satisfied"
+    assert then(105, 106) == "unknown"
+
+
 def test_an_unknown_outcome_is_tried_both_ways() -> None:
     doubted = txn("t1", ("UPDATE t SET a = 1 WHERE id = 1", [], None, 1), status="unknown", start=1, end=2)
 

@@ -141,7 +141,7 @@ class StoreSearch:
             counts_found=history.counts != "changed",
         )
         sessions: dict[str, list[_Action]] = {}
-        for entry in sorted(self.entries, key=lambda entry: (len(entry.before), entry.number)):
+        for entry in sorted(self.entries, key=lambda entry: entry.turn):
             sessions.setdefault(repr(entry.session), []).extend(self._actions(entry))
         self._sessions = sessions
         self._names = list(sessions)
