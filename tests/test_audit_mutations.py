@@ -55,7 +55,8 @@ def _changed(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def looked_at(seeds: range, wanted: int) -> tuple[int, list[object]]:
     """How many mutations of correct logs were judged, and where the two differ."""
-    judged, wrong = 0, []
+    judged = 0
+    wrong: list[object] = []
     for seed in seeds:
         try:
             history = random_log(seed)

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Any
 
 from isolde.engines.audit.follow import Following, run_at
 from isolde.engines.audit.log import Entry, Log
@@ -150,5 +151,15 @@ def _allowed(reading: Reading, states: Sequence[int], lowest: int, place: int) -
 
 
 def part_of(log: Log, entries: list[Entry]) -> Log:
-    """The log with other entries; their numbers are places in the whole log."""
-    return replace(log, entries=entries)
+    """A beginning of the log. Sessions are what is left of them: a transaction may have come before one that ended earlier."""
+    if not log.session_order or all(one < len(entries) for entry in entries for one in entry.before):
+        return replace(log, entries=entries)
+    before: dict[int, tuple[int, ...]] = {}
+    earlier: dict[Any, list[int]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.turn):
+        those = earlier.setdefault(entry.session, [])
+        before[entry.number] = tuple(those)
+        if not entry.maybe:
+            those.clear()
+        those.append(entry.number)
+    return replace(log, entries=[replace(entry, before=before[entry.number]) for entry in entries])

@@ -94,6 +94,7 @@ class Log:
     store: NamedStore
     history: SqlHistory
     entries: list[Entry]
+    session_order: bool = True
     left_out: list[Unsupported] = field(default_factory=list)
 
     @property
@@ -110,7 +111,7 @@ def log_of(history: SqlHistory, *, skip_unsupported: bool = False, session_order
         schema = _with_created(history, created)
     store = NamedStore(schema, history.dialect, there)
     store.counts_found = history.counts == "found"
-    log = Log(store, history, [])
+    log = Log(store, history, [], session_order)
     for table, rows in history.rows.items():
         store.load_named(table, rows)
     compiling = _Compiling(history, store, bool(created) or _drops(history))

@@ -34,13 +34,13 @@ def guesses(history: SqlHistory) -> Iterator[SqlHistory]:
     choices = [[value for value in values if _fits(value, kind)] or [None] for kind in kinds.values()]
     for chosen in islice(product(*choices), TRIES_MAX):
         known = dict(zip(kinds, chosen, strict=True))
-        rows = {
+        guessed = {
             table: tuple(
                 tuple(known[cell.name] if isinstance(cell, Unknown) else cell for cell in row) for row in found
             )
             for table, found in history.rows.items()
         }
-        yield replace(history, rows=rows)
+        yield replace(history, rows=guessed)
 
 
 def _values(history: SqlHistory) -> list[Any]:

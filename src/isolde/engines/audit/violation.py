@@ -51,9 +51,9 @@ def failing_prefix(log: Log, reading: Reading, allowance: Allowance) -> int | No
 
 def blame(log: Log, reading: Reading, length: int, allowance: Allowance) -> Blame:
     """What is wrong with the last answer of a failing prefix."""
-    entries = log.entries[:length]
+    entries = part_of(log, log.entries[:length]).entries
     last = entries[-1]
-    before = part_of(log, entries[:-1])
+    before = part_of(log, log.entries[: length - 1])
     found = decide(before, reading, allowance.anew())
     timeline = Timeline(Replay(part_of(log, entries)))
     try:
@@ -126,7 +126,7 @@ def no_run(last: Entry, place: int, model: str) -> Blame:
 
 def core(log: Log, reading: Reading, length: int) -> tuple[Entry, ...]:
     """Transactions whose answers suffice for the contradiction, whatever the others did and answered."""
-    entries = log.entries[:length]
+    entries = part_of(log, log.entries[:length]).entries
     last = entries[-1]
     if length > CORE_MAX:
         return (last,)
