@@ -188,7 +188,7 @@ def test_what_only_the_server_knows_is_refused_by_name() -> None:
 
 def test_unknown_first_values_are_guessed_from_the_log() -> None:
     def then(*values: int) -> str:
-        read = [("SELECT a FROM t WHERE id = 1", [], [[value]]) for value in values]
+        read: list[tuple[object, ...]] = [("SELECT a FROM t WHERE id = 1", [], [[value]]) for value in values]
         add = ("UPDATE t SET a = a + ? WHERE id = 1", [5], None, 1)
         return verdict(log(txn("t1", add, *read), rows={"t": [[1, {"unknown": "x"}, 0]]}), "ser")
 
