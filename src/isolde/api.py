@@ -200,31 +200,36 @@ def explore(
     return campaign(program, asked, options.get("listener"))
 
 
+class AuditKeywords(TypedDict, total=False):
+    """What :func:`audit` takes beside the log and the levels; each is an option of ``isolde audit``.
+
+    ``definition="paper"`` takes the levels as the paper defines them. ``settings`` are those of a store model. ``order`` asks for
+    the order that explains a satisfied level; ``budget`` and ``seconds`` bound the search for one level.
+    """
+
+    definition: str
+    settings: Mapping[str, str]
+    session_order: bool
+    skip_unsupported: bool
+    budget: int
+    seconds: float
+    order: bool
+
+
 def audit(
-    log: Place | History,
-    level: LevelName | Iterable[LevelName] = (),
-    *,
-    definition: str = "default",
-    settings: Mapping[str, str] | None = None,
-    session_order: bool = True,
-    skip_unsupported: bool = False,
-    budget: int | None = None,
-    seconds: float | None = None,
-    order: bool = False,
+    log: Place | History, level: LevelName | Iterable[LevelName] = (), **options: Unpack[AuditKeywords]
 ) -> Report:
     """Could a correct database have given these answers to these SQL transactions?
 
     The log is a file, or a :class:`History` of SQL statements. Levels are ``ser``, ``strict-ser``, ``si``, ``strict-si``,
-    ``rc``, or a store model with its ``settings``: ``postgresql:read-committed``. ``definition="paper"`` takes the levels as
-    the paper defines them; ``order`` asks for the order that explains a satisfied level; ``budget`` and ``seconds`` bound the
-    search for one level.
+    ``rc``, or a store model: ``postgresql:read-committed``. :class:`AuditKeywords` says the rest.
     """
-    from isolde.campaigns.audit import BUDGET as STEPS
     from isolde.campaigns.audit import AuditQuestion, audit_file, audit_history
 
-    steps = STEPS if budget is None else budget
-    pairs = tuple((settings or {}).items())
-    question = AuditQuestion(_names(level), definition, pairs, session_order, skip_unsupported, steps, seconds, order)
+    _refuse_unknown(options, AuditKeywords, "audit")
+    given: dict[str, Any] = dict(options)
+    given["settings"] = tuple(options.get("settings", {}).items())
+    question = AuditQuestion(_names(level), **given)
     if isinstance(log, History):
         return audit_history(log, question)
     return audit_file(str(log), question)

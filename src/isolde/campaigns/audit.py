@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from isolde._core import AS_USUAL, Reading
@@ -52,7 +55,20 @@ class AuditQuestion:
 
 def audit_file(path: str, question: AuditQuestion, *, format: str | None = None, reading: Reading = AS_USUAL) -> Report:
     """Reads the log at ``path`` (``-`` is standard input) and judges it."""
-    return audit_history(decode(read(path, format, reading)), question, path)
+    with _no_collections():
+        return audit_history(decode(read(path, format, reading)), question, path)
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """A log is millions of small objects without circles: looking for circles among them takes most of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def audit_history(history: History, question: AuditQuestion, name: str = "log") -> Report:

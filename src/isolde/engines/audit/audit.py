@@ -19,6 +19,7 @@ from isolde.engines.audit.stores import (
     store_of,
     store_reading,
 )
+from isolde.engines.audit.unknowns import REASON, guesses, has_unknowns
 from isolde.engines.audit.violation import blame, core, failing_prefix, no_run, witness_order
 from isolde.findings import (
     AtLevel,
@@ -42,6 +43,10 @@ from isolde.levels import Level, level_named
 
 BUDGET = 200_000
 """Placements of transactions that a search may make for one level."""
+GUESS_STEPS = 2_000
+"""Placements for each guess of unknown first values."""
+RUNS = 10
+"""Runs of statements that go with each placement of the budget."""
 EXPLAINING_S = 20.0
 """Seconds for each level that may explain a violation."""
 _VERDICTS = {End.FOUND: Verdict.SATISFIED, End.NONE: Verdict.VIOLATED, End.SPENT: Verdict.UNDECIDED}
@@ -89,6 +94,8 @@ def audit(history: SqlHistory, options: AuditOptions, name: str = "log") -> Repo
         sum(one.status is Status.COMMITTED for one in history.transactions),
         sum(len(one.ops) for one in history.transactions),
     )
+    if has_unknowns(history):
+        return Report(subject, tuple(_guessed(history, asked, options) for asked in questions))
     session_order = options.session_order and not options.paper
     try:
         log = log_of(history, skip_unsupported=options.skip_unsupported, session_order=session_order)
@@ -103,16 +110,39 @@ def audit(history: SqlHistory, options: AuditOptions, name: str = "log") -> Repo
     return Report(subject, tuple(_judged(log, asked, options) for asked in questions))
 
 
+def _guessed(history: SqlHistory, asked: Asked, options: AuditOptions) -> Finding:
+    """The same for a log whose first rows nobody knows."""
+    began = time.monotonic()
+    deadline = None if options.seconds is None else began + options.seconds
+    session_order = options.session_order and not options.paper
+    tries = 0
+    reason = REASON
+    for guess in guesses(history):
+        if deadline is not None and time.monotonic() > deadline:
+            break
+        tries += 1
+        try:
+            log = log_of(guess, skip_unsupported=options.skip_unsupported, session_order=session_order)
+        except Refused as refused:
+            reason = f"statement {refused.what.statement} of {refused.what.transaction}: {refused.what.reason}"
+            break
+        found = _judged(log, asked, replace(options, budget=min(options.budget, GUESS_STEPS)), explain=False)
+        if found.verdict is Verdict.SATISFIED:
+            return replace(found, spent=Spent(time.monotonic() - began, (*found.spent.counts, ("guesses", tries))))
+    spent = Spent(time.monotonic() - began, (("guesses", tries),))
+    return Finding(LogExplained(_under(asked)), Verdict.UNDECIDED, "replay", spent, (NotProved(reason),))
+
+
 def _under(asked: Asked) -> Under:
     if isinstance(asked, StoreReading):
         return OnStore(asked.store, asked.isolation, settings=asked.settings)
     return AtLevel(asked.level)
 
 
-def _judged(log: Log, asked: Asked, options: AuditOptions) -> Finding:
+def _judged(log: Log, asked: Asked, options: AuditOptions, *, explain: bool = True) -> Finding:
     began = time.monotonic()
     deadline = None if options.seconds is None else began + options.seconds
-    allowance = Allowance(options.budget, deadline)
+    allowance = Allowance(options.budget, deadline, RUNS * options.budget)
     evidence: tuple[Evidence, ...]
     if isinstance(asked, StoreReading):
         end, reason = explains(log, asked, allowance)
@@ -122,7 +152,7 @@ def _judged(log: Log, asked: Asked, options: AuditOptions) -> Finding:
     if found.end is End.SPENT:
         evidence = (NotProved(found.reason),)
     elif found.end is End.NONE:
-        evidence = (_failing(log, asked, options, allowance),)
+        evidence = () if not explain else (_failing(log, asked, options, allowance),)
     else:
         evidence = (LogOrder(*witness_order(log, found.witness)),) if options.order and found.witness else ()
     if log.left_out:
@@ -195,17 +225,19 @@ def explaining(log: Log, asked: Asked, options: AuditOptions) -> tuple[list[str]
     for reading in readings_of(log, settings):
         if reading == asked:
             continue
-        end, _ = explains(log, reading, _short_allowance(options))
+        allowance = _short_allowance(options)
+        end, _ = explains(log, reading, allowance)
         if end is End.FOUND:
             return [*names, reading.name], undecided
-        if end is End.SPENT:
+        if end is End.SPENT and allowance.over:
             undecided.append(reading.name)
     return names, undecided
 
 
 def _short_allowance(options: AuditOptions) -> Allowance:
     """For what explains a violation, which is known already."""
-    return Allowance(options.budget, time.monotonic() + min(options.seconds or EXPLAINING_S, EXPLAINING_S))
+    deadline = time.monotonic() + min(options.seconds or EXPLAINING_S, EXPLAINING_S)
+    return Allowance(options.budget, deadline, RUNS * options.budget)
 
 
 def _below(level: Level) -> set[Level]:

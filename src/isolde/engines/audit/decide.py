@@ -6,7 +6,11 @@ transaction with the states of the witness, before it is believed.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
 
 from isolde.engines.audit.follow import Following, run_at
 from isolde.engines.audit.log import Entry, Log
@@ -17,6 +21,7 @@ from isolde.engines.audit.search import Allowance, End, Placed, Search
 from isolde.engines.audit.timeline import Timeline
 from isolde.errors import MistakeError
 
+SEARCH_MAX = 3_000
 NEEDS_TIMES = "a strict level needs start and end of every committed transaction, which this log does not have"
 
 
@@ -41,6 +46,12 @@ def decide(log: Log, reading: Reading, allowance: Allowance, *, follow: bool = T
         found = _followed(log, reading, allowance)
         if found is not None:
             return found
+    if len(log.entries) > SEARCH_MAX:
+        reason = (
+            "the recorded order does not explain the log, nor do orders near it, and all orders are searched of"
+            f" {SEARCH_MAX:,} transactions at most; this log has {len(log.entries):,}"
+        )
+        return Decision(End.SPENT, "replay", 0, reason=reason)
     replay = Replay(log)
     search = Search(replay, reading, log.entries, allowance)
     end = search.run()
@@ -78,7 +89,7 @@ def _followed(log: Log, reading: Reading, allowance: Allowance) -> Decision | No
     following = Following(Replay(log), reading, log.entries, Allowance(2**62, allowance.deadline))
     found = following.run()
     witness = tuple(following.timeline.placed)
-    following.timeline.cut(0)
+    following.timeline.back_to_beginning()
     if not found:
         return None
     if following.searched:
@@ -90,52 +101,65 @@ def _followed(log: Log, reading: Reading, allowance: Allowance) -> Decision | No
 def verify(log: Log, reading: Reading, witness: tuple[Placed, ...]) -> None:
     """Runs a witness again and looks at everything that the level asks for; a mistake of ours is never a verdict."""
     timeline = Timeline(Replay(log))
-    position: dict[int, int] = {}
+    position = {placed.number: place for place, placed in enumerate(witness)}
+    missing = [entry.id for entry in log.entries if not entry.maybe and entry.number not in position]
+    if missing:
+        raise MistakeError(f"the order that explains the log leaves out {missing[0]}")
+    past = _Past(log, position) if reading.strict else None
     try:
         for place, placed in enumerate(witness):
             entry = log.entries[placed.number]
-            _verify_states(log, reading, entry, placed, place, position)
+            lowest = max((position[one] + 1 for one in entry.before if one in position), default=0)
+            if past is not None and entry.start is not None:
+                lowest = max(lowest, past.before(entry.start))
+            if lowest > place or not _allowed(reading, placed.snapshots, lowest, place):
+                raise MistakeError(f"the order that explains the log breaks the level at {entry.id}")
             effects = run_at(timeline, entry, placed.snapshots)
             if isinstance(effects, Mismatch):
                 raise MistakeError(f"the order that explains the log does not: {entry.id} answers something else")
             first = min(placed.snapshots, default=place)
             if reading.first_committer and timeline.written_since(first, effects) is not None:
                 raise MistakeError(f"the order that explains the log does not: {entry.id} has a conflict")
-            position[entry.number] = place
             timeline.place(placed, effects)
-        missing = [entry.id for entry in log.entries if not entry.maybe and entry.number not in position]
-        if missing:
-            raise MistakeError(f"the order that explains the log leaves out {missing[0]}")
     finally:
         timeline.cut(0)
 
 
-def _verify_states(
-    log: Log, reading: Reading, entry: Entry, placed: Placed, place: int, position: dict[int, int]
-) -> None:
-    states = placed.snapshots
-    lowest = 0
-    for number in entry.before:
-        if number in position:
-            lowest = max(lowest, position[number] + 1)
-        elif not log.entries[number].maybe:
-            raise MistakeError(f"the order that explains the log breaks the session of {entry.id}")
-    if reading.strict and entry.start is not None:
-        for other in log.entries:
-            if other.maybe or other.end is None or other.end >= entry.start:
-                continue
-            if other.number not in position:
-                raise MistakeError(f"the order that explains the log breaks real time at {entry.id}")
-            lowest = max(lowest, position[other.number] + 1)
-    wrong = {
-        Reads.LATEST: any(state != place for state in states),
-        Reads.ONE_SNAPSHOT: len(set(states)) > 1 or any(not lowest <= state <= place for state in states),
-        Reads.EACH_STATEMENT: list(states) != sorted(states) or any(state > place for state in states),
-    }
-    if wrong[reading.reads]:
-        raise MistakeError(f"the order that explains the log gives {entry.id} states that the level does not allow")
+class _Past:
+    """How far an order must have come at a time: behind everybody who had ended."""
+
+    def __init__(self, log: Log, position: dict[int, int]) -> None:
+        ended = sorted((entry.end, entry.number) for entry in log.entries if not entry.maybe and entry.end is not None)
+        self._ends = [end for end, _ in ended]
+        self._states = list(accumulate((position[number] + 1 for _, number in ended), max))
+
+    def before(self, time: int) -> int:
+        """The first state that holds all that ended before a time."""
+        place = bisect_left(self._ends, time)
+        return self._states[place - 1] if place else 0
+
+
+def _allowed(reading: Reading, states: Sequence[int], lowest: int, place: int) -> bool:
+    """Whether a transaction at this place may read these states."""
+    match reading.reads:
+        case Reads.LATEST:
+            return all(state == place for state in states)
+        case Reads.ONE_SNAPSHOT:
+            return len(set(states)) <= 1 and all(lowest <= state <= place for state in states)
+        case Reads.EACH_STATEMENT:
+            return list(states) == sorted(states) and all(state <= place for state in states)
 
 
 def part_of(log: Log, entries: list[Entry]) -> Log:
-    """The log with other entries; their numbers are places in the whole log."""
-    return replace(log, entries=entries)
+    """A beginning of the log. Sessions are what is left of them: a transaction may have come before one that ended earlier."""
+    if not log.session_order or all(one < len(entries) for entry in entries for one in entry.before):
+        return replace(log, entries=entries)
+    before: dict[int, tuple[int, ...]] = {}
+    earlier: dict[Any, list[int]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.turn):
+        those = earlier.setdefault(entry.session, [])
+        before[entry.number] = tuple(those)
+        if not entry.maybe:
+            those.clear()
+        those.append(entry.number)
+    return replace(log, entries=[replace(entry, before=before[entry.number]) for entry in entries])

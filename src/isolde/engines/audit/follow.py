@@ -23,6 +23,8 @@ TRIES_MAX = 64
 """States that a transaction tries when it is its turn."""
 WINDOWS = (4, 12, 40, 120)
 """How many placements are taken back, one after the other, where nothing fits any more."""
+KEPT = 1_000
+"""Placements whose states are kept."""
 WINDOW_STEPS = 4_000
 WINDOW_RUNS = 40_000
 
@@ -78,10 +80,17 @@ class Following:
                     return False
             else:
                 self._settle()
+                self._let_go()
         if self._waiting and not self._mend(by_start):
             self.stuck = next(iter(self._waiting.values())).entry
             return False
         return True
+
+    def _let_go(self) -> None:
+        """Forgets states that nobody goes back to: no snapshot is that old, and no repair takes so many placements back."""
+        length = len(self.timeline)
+        if length % KEPT == 0:
+            self.timeline.let_go(length - KEPT)
 
     def _blocks(self, entry: Entry) -> bool:
         """Whether it is too late for others to come first: too many wait, or time has passed."""
@@ -136,6 +145,7 @@ class Following:
 
     def _near(self, hint: int, lowest: int, last: int) -> Iterator[int]:
         """States from the likeliest on outwards."""
+        lowest = max(lowest, last - KEPT // 2)
         if lowest > last:
             return
         hint = max(lowest, min(hint, last))

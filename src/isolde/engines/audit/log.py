@@ -13,7 +13,7 @@ from typing import Any
 from isolde.engines.audit.answers import Rows
 from isolde.engines.audit.tables import NamedStore
 from isolde.errors import ExecutionError, InputError, MalformedProgram, OutsideFragment
-from isolde.formats.tables import SqlHistory, Unknown
+from isolde.formats.tables import SqlHistory
 from isolde.history import Key, Operation, Sql, Status, Transaction, TxnId
 from isolde.semantics.concrete.store import Code
 from isolde.semantics.core.relations import Query
@@ -82,8 +82,9 @@ class Entry:
     end: int | None
     tables: frozenset[str]
     before: tuple[int, ...] = ()
-    """Those before it in its session, by number."""
-    level: str | None = None
+    """Those just before it in its session, by number: back to one whose outcome is known."""
+    turn: int = 0
+    """Its place in its session."""
 
 
 @dataclass(slots=True)
@@ -93,9 +94,8 @@ class Log:
     store: NamedStore
     history: SqlHistory
     entries: list[Entry]
+    session_order: bool = True
     left_out: list[Unsupported] = field(default_factory=list)
-    unknowns: bool = False
-    """Whether the first rows have unknown values."""
 
     @property
     def timed(self) -> bool:
@@ -111,9 +111,8 @@ def log_of(history: SqlHistory, *, skip_unsupported: bool = False, session_order
         schema = _with_created(history, created)
     store = NamedStore(schema, history.dialect, there)
     store.counts_found = history.counts == "found"
-    log = Log(store, history, [])
+    log = Log(store, history, [], session_order)
     for table, rows in history.rows.items():
-        log.unknowns = log.unknowns or any(isinstance(cell, Unknown) for row in rows for cell in row)
         store.load_named(table, rows)
     compiling = _Compiling(history, store, bool(created) or _drops(history))
     taking_part = sorted(
@@ -122,10 +121,16 @@ def log_of(history: SqlHistory, *, skip_unsupported: bool = False, session_order
     numbers = {one.id: number for number, one in enumerate(taking_part)}
     sessions: dict[Key, list[int]] = {}
     before: dict[TxnId, tuple[int, ...]] = {}
+    turns: dict[TxnId, int] = {}
+    turns_of: dict[Key, int] = {}
     for one in history.transactions:
         if one.id in numbers:
             earlier = sessions.setdefault(one.session, [])
+            turns[one.id] = turn = turns_of.get(one.session, 0)
+            turns_of[one.session] = turn + 1
             before[one.id] = tuple(earlier) if session_order else ()
+            if one.status is Status.COMMITTED:
+                earlier.clear()
             earlier.append(numbers[one.id])
     for number, one in enumerate(taking_part):
         asks = []
@@ -149,7 +154,7 @@ def log_of(history: SqlHistory, *, skip_unsupported: bool = False, session_order
                 one.end,
                 tables,
                 before[one.id],
-                one.level,
+                turns[one.id],
             )
         )
     return log

@@ -42,6 +42,10 @@ class Allowance:
             self.over = time.monotonic() > self.deadline
         return not self.over
 
+    def anew(self) -> Allowance:
+        """The same, for another question."""
+        return Allowance(self.steps, self.deadline, self.runs)
+
     def run(self) -> bool:
         """Spends one run of a statement or a transaction; whether it was there."""
         self._ran += 1

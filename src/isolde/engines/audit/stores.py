@@ -16,13 +16,18 @@ from isolde.engines.audit.log import Ask, Entry, Log
 from isolde.engines.audit.search import Allowance, End
 from isolde.errors import ExecutionError, InputError, OutsideFragment, UsageError
 from isolde.levels.stores import STORE_LEVELS, StoreName, store_level, store_settings
+from isolde.semantics.core.plan import Visit, plan
+from isolde.semantics.core.relations import Delete, Query, Update
 from isolde.semantics.stores import Ended, Failed, Model, Result, Returned, State, Step, Waits, store_model
 from isolde.tx.dialects import Dialect
+from isolde.tx.queries import Select
 from isolde.tx.sql import statement as read_statement
 from isolde.tx.statements import Insert
+from isolde.tx.walk import parts
 
 _DIALECTS = {Dialect.POSTGRESQL: "postgresql", Dialect.MYSQL: "mysql", Dialect.SQLITE: "sqlite"}
 _NOT_CONSIDERED = "read-uncommitted"
+_PLANNED_LOCKS = frozenset({"mariadb", "mysql"})
 _STRENGTH = {"serializable": 0, "repeatable-read": 1, "read-committed": 2, "immediate": 0, "deferred": 1}
 
 
@@ -117,6 +122,7 @@ class StoreSearch:
     _sessions: dict[str, list[_Action]] = field(init=False)
     _names: list[str] = field(init=False)
     _ordered_ties: bool = False
+    _waited: bool = False
 
     def run(self) -> End:
         """Whether a run of the model gives every answer of the entries."""
@@ -141,7 +147,7 @@ class StoreSearch:
             counts_found=history.counts != "changed",
         )
         sessions: dict[str, list[_Action]] = {}
-        for entry in sorted(self.entries, key=lambda entry: (len(entry.before), entry.number)):
+        for entry in sorted(self.entries, key=lambda entry: entry.turn):
             sessions.setdefault(repr(entry.session), []).extend(self._actions(entry))
         self._sessions = sessions
         self._names = list(sessions)
@@ -206,7 +212,35 @@ class StoreSearch:
         if self._ordered_ties:
             self.refused = "an answer has the right rows in another order, which the model cannot judge"
             return End.SPENT
+        if self._waited and self.reading.store in _PLANNED_LOCKS and not self._all_by_key():
+            # The model locks all that a plan may look at; the server's plan may look at less, and let others pass.
+            self.refused = (
+                "no run was found, but statements waited in the model for locks that depend on the server's plan"
+            )
+            return End.SPENT
         return End.NONE
+
+    def _all_by_key(self) -> bool:
+        """Whether all statements find their rows by a unique key, so that no plan locks others."""
+        asks = [action.ask for actions in self._sessions.values() for action in actions if action.ask is not None]
+        return all(self._by_key(ask) for ask in asks)
+
+    def _by_key(self, ask: Ask) -> bool:
+        spoken = read_statement(ask.text, self.log.history.dialect, "log", strict=False)
+        inside = sum(isinstance(part, Select) for part in parts(spoken))
+        if inside > isinstance(spoken, Select):
+            return False
+        core = self.model.sent(spoken, dict(ask.given)).core
+        match core:
+            case Query():
+                steps = plan(core.source, core.where).steps
+            case Update() | Delete():
+                steps = plan(core.scan, core.where).steps
+            case _:
+                return True
+        return all(
+            isinstance(step, Visit) and step.access is not None and step.access.unique is not None for step in steps
+        )
 
     def _key(self, node: _Node) -> Hashable:
         return node.state.key(), node.sent, tuple((name, action.place) for name, action in node.due)
@@ -278,6 +312,7 @@ class StoreSearch:
         """Who still waits after a step; ``None`` if somebody got another answer than was recorded."""
         for name, result in step.results:
             if isinstance(result, Waits):
+                self._waited = True
                 continue
             action = due.pop(name, None)
             if action is None or not self._right(action, result):
@@ -329,13 +364,13 @@ def failing_statement(log: Log, reading: StoreReading, allowance: Allowance) -> 
         entries = log.entries[:length]
         if entries[-1].maybe:
             continue
-        end, _ = explains(log, reading, Allowance(allowance.steps, allowance.deadline), entries)
+        end, _ = explains(log, reading, allowance.anew(), entries)
         if end is not End.FOUND:
             break
     last = entries[-1]
     for done in range(1, len(last.asks) + 1):
         part = replace(last, asks=last.asks[:done])
-        end, _ = explains(log, reading, Allowance(allowance.steps, allowance.deadline), [*entries[:-1], part])
+        end, _ = explains(log, reading, allowance.anew(), [*entries[:-1], part])
         if end is not End.FOUND:
             return length, done - 1
     return length, max(len(last.asks) - 1, 0)

@@ -11,6 +11,8 @@ from isolde.engines.audit.replay import Mismatch, Replay
 from isolde.engines.audit.search import Placed
 from isolde.engines.audit.tables import Effects, Name
 
+_NOTHING: Effects = {}
+
 
 class Timeline:
     """``placed`` are the transactions in their order; state ``n`` is after the first ``n`` of them."""
@@ -21,6 +23,9 @@ class Timeline:
         self._effects: list[Effects] = []
         self._undo: list[Effects] = []
         self._here = 0
+        self.first = 0
+        """The first state that one can still stand on."""
+        self._beginning: Effects = {}
 
     def __len__(self) -> int:
         return len(self.placed)
@@ -51,11 +56,21 @@ class Timeline:
         return gone
 
     def let_go(self, state: int) -> None:
-        """Forgets what is needed to stand on states before this one."""
-        for place in range(state - 1, -1, -1):
-            if not self._undo[place] and not self._effects[place]:
-                return
-            self._undo[place] = self._effects[place] = {}
+        """Forgets what is needed to stand on states before this one; ``first`` has it."""
+        if state <= self.first:
+            return
+        for place in range(self.first, state):
+            for name, row in self._undo[place].items():
+                self._beginning.setdefault(name, row)
+            self._undo[place] = self._effects[place] = _NOTHING
+        self.first = state
+
+    def back_to_beginning(self) -> None:
+        """Makes the store's rows those before the first transaction, and the timeline empty."""
+        self.stand(self.first)
+        self.store.install(self._beginning)
+        self.placed, self._effects, self._undo, self._here, self.first = [], [], [], 0, 0
+        self._beginning = {}
 
     # Transactions on states
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,12 +11,15 @@ from isolde.engines.audit.answers import shown_rows
 from isolde.engines.audit.decide import decide, part_of
 from isolde.engines.audit.follow import run_at
 from isolde.engines.audit.log import Ask, Entry, Log
+from isolde.engines.audit.paper import PaperSearch
 from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
 from isolde.engines.audit.search import Allowance, End, Placed, Search
 from isolde.engines.audit.timeline import Timeline
 
 CORE_STEPS = 5_000
+CORE_S = 5.0
+"""Seconds for all tries; transactions that were not tried are kept."""
 CORE_MAX = 60
 """Of longer prefixes only the last transaction is looked at."""
 
@@ -37,7 +41,7 @@ def failing_prefix(log: Log, reading: Reading, allowance: Allowance) -> int | No
         if entries[-1].maybe:
             # It need not have taken effect.
             continue
-        found = decide(part_of(log, entries), reading, Allowance(allowance.steps, allowance.deadline))
+        found = decide(part_of(log, entries), reading, allowance.anew())
         if found.end is End.NONE:
             return length
         if found.end is End.SPENT:
@@ -47,10 +51,10 @@ def failing_prefix(log: Log, reading: Reading, allowance: Allowance) -> int | No
 
 def blame(log: Log, reading: Reading, length: int, allowance: Allowance) -> Blame:
     """What is wrong with the last answer of a failing prefix."""
-    entries = log.entries[:length]
+    entries = part_of(log, log.entries[:length]).entries
     last = entries[-1]
-    before = part_of(log, entries[:-1])
-    found = decide(before, reading, Allowance(allowance.steps, allowance.deadline))
+    before = part_of(log, log.entries[: length - 1])
+    found = decide(before, reading, allowance.anew())
     timeline = Timeline(Replay(part_of(log, entries)))
     try:
         for placed in found.witness:
@@ -122,25 +126,30 @@ def no_run(last: Entry, place: int, model: str) -> Blame:
 
 def core(log: Log, reading: Reading, length: int) -> tuple[Entry, ...]:
     """Transactions whose answers suffice for the contradiction, whatever the others did and answered."""
-    entries = log.entries[:length]
+    entries = part_of(log, log.entries[:length]).entries
     last = entries[-1]
     if length > CORE_MAX:
+        return (last,)
+    deadline = time.monotonic() + CORE_S
+    if _contradicts(log, reading, entries, [last], deadline):
         return (last,)
     judged = list(entries)
     for one in list(entries[:-1]):
         without = [entry for entry in judged if entry is not one]
-        if _contradicts(log, reading, entries, without):
+        if _contradicts(log, reading, entries, without, deadline):
             judged = without
     return tuple(judged)
 
 
-def _contradicts(log: Log, reading: Reading, entries: Sequence[Entry], judged: Sequence[Entry]) -> bool:
+def _contradicts(
+    log: Log, reading: Reading, entries: Sequence[Entry], judged: Sequence[Entry], deadline: float
+) -> bool:
     kept = {entry.number for entry in judged}
     freed = [entry if entry.number in kept else _freed(entry) for entry in entries]
     everything = [*freed, *log.entries[len(entries) :]]
-    replay = Replay(part_of(log, everything))
-    search = Search(replay, reading, freed, Allowance(CORE_STEPS))
-    return search.run() is End.NONE and replay.refused is None
+    replay, allowance = Replay(part_of(log, everything)), Allowance(CORE_STEPS, deadline)
+    kind = PaperSearch if reading.paper else Search
+    return kind(replay, reading, freed, allowance).run() is End.NONE and replay.refused is None
 
 
 def _freed(entry: Entry) -> Entry:

@@ -1,0 +1,206 @@
+"""Wrong answers of databases: the eleven queries that the paper took from SQLancer's list, and the two bugs of its section 8.5.
+
+The queries are told in our own words; the right answer is accepted and the wrong one is not. MariaDB 10.11 gives the "wrong" one
+of two of them by its own design: an unsigned CAST of a negative number in a condition, and NOT NOT of a number.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from audit_logs import failing, log, txn, verdict
+from isolde import History, Sql, Status, Transaction
+
+ERROR = "error"
+INT, TEXT = "CREATE TABLE n (v INT)", "CREATE TABLE w (v TEXT)"
+FLOATS = ("CREATE TABLE f (v FLOAT)", "CREATE TABLE g (v FLOAT)")
+
+# What it is about, tables, rows, query, right rows, wrong rows.
+CASES: list[tuple[str, tuple[str, ...], dict[str, Any], str, list[Any], Any]] = [
+    (
+        "null in a list of numbers and nulls is unknown",
+        ("CREATE TABLE n (k INT UNIQUE, x INT, y INT, m INT UNIQUE)",),
+        {"n": [[None, None, None, None], [0, 1, None, 0], [None, None, None, 1], [2, 1, None, 3]]},
+        "SELECT NULL IN (SELECT m FROM n WHERE k)",
+        [[None]],
+        ERROR,
+    ),
+    (
+        "null in an empty list is false",
+        ("CREATE TABLE n (v INT UNIQUE)",),
+        {"n": [[None], [0]]},
+        "SELECT NULL IN (SELECT v FROM n WHERE (v OR TRUE) IS NULL)",
+        [[0]],
+        ERROR,
+    ),
+    ("a fraction is true", (INT,), {"n": [[1]]}, "SELECT * FROM n WHERE IF(FALSE, v, 0.1)", [[1]], []),
+    ("a text that is a fraction is true", (TEXT,), {"w": [["0.9"]]}, "SELECT * FROM w WHERE v", [["0.9"]], []),
+    (
+        "minus one as an unsigned number is not zero",
+        ("CREATE TABLE n (v BIGINT UNSIGNED)",),
+        {"n": [[None]]},
+        "SELECT * FROM n WHERE CAST(COALESCE(v, -1) AS UNSIGNED)",
+        [[None]],
+        [],
+    ),
+    ("a fraction and one", (TEXT,), {"w": [["0.5"]]}, "SELECT * FROM w WHERE v AND 1", [["0.5"]], []),
+    ("white space before a number", (), {}, r"SELECT '\n1' & 1", [[1]], [[0]]),
+    ("not not is a truth value", (INT,), {"n": [[2]]}, "SELECT v FROM n WHERE (NOT NOT v) = v", [], [[2]]),
+    ("one and a fraction", ("CREATE TABLE n (v BOOL)",), {"n": [[0]]}, "SELECT * FROM n WHERE 1 AND 0.4", [[0]], []),
+    ("minus zero", FLOATS, {"f": [[0]], "g": [[0]]}, "SELECT g.v FROM g, f WHERE f.v = -g.v", [[0]], []),
+    (
+        "a left join keeps equal rows",
+        ("CREATE TABLE u (v INT UNIQUE)", "CREATE TABLE f (v FLOAT)"),
+        {"u": [[None], [None]], "f": [[0]]},
+        "SELECT f.v FROM f LEFT JOIN u ON 1",
+        [[0], [0]],
+        [[0]],
+    ),
+]
+
+
+def asked(case: tuple[Any, ...], answer: Any) -> History:
+    _, schema, rows, query, _, _ = case
+    content = {"sql": query, "rows": answer} if answer != ERROR else {"sql": query, "rows": None, "error": "other"}
+    return log(Transaction("q", 0, (Sql(content),)), dialect="mysql", schema=schema, rows=rows)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize("level", ["ser", "si", "rc"])
+def test_the_right_answer_is_accepted_and_the_wrong_one_is_not(case: tuple[Any, ...], level: str) -> None:
+    right, wrong = case[4], case[5]
+    assert verdict(asked(case, right), level) == "satisfied"
+    shown = failing(asked(case, wrong), level)
+    assert (shown.kind, shown.length, shown.statement) == ("semantic", 1, 0)
+
+
+def test_a_table_that_is_made_and_filled_in_one_transaction_is_found_by_conditions() -> None:
+    made = txn(
+        "t1", ("CREATE TABLE fresh (id INT PRIMARY KEY, v INT)",), ("INSERT INTO fresh VALUES (1, 5)", [], None, 1)
+    )
+
+    def then(rows: list[Any]) -> History:
+        return log(made, txn("t2", ("SELECT v FROM fresh WHERE v = 5", [], rows), session="t1"), rows={})
+
+    assert verdict(then([[5]]), "ser") == "satisfied"
+    assert failing(then([]), "ser").kind == "semantic"
+    whole = log(made, txn("t2", ("SELECT v FROM fresh", [], [[5]]), session="t1"), rows={})
+    assert verdict(whole, "ser") == "satisfied"
+
+
+def test_a_table_that_is_dropped_or_not_made_yet_is_not_there() -> None:
+    missing = Sql({"sql": "SELECT a FROM t WHERE id = 1", "rows": None, "error": "other"})
+    history = log(txn("t1", ("DROP TABLE t",)), Transaction("t2", "t1", (missing,)))
+    assert verdict(history, "ser") == "satisfied"
+    assert failing(log(Transaction("t2", "t1", (missing,))), "ser").kind == "semantic"
+
+
+def test_two_rows_for_one_primary_key_are_wrong_at_every_level() -> None:
+    history = log(txn("t1", ("SELECT id, a FROM t WHERE id = 1", [], [[1, 0], [1, 0]])))
+    assert {verdict(history, level) for level in ("ser", "si", "rc")} == {"violated"}
+
+
+# Random logs of keys and values
+
+
+def key_value_log(seed: int) -> History:
+    """Fifty transactions, each a read or a write of one of ten keys. Values are repeated, and reads may be old."""
+    chance = random.Random(seed)
+    values = [[key, chance.randrange(100)] for key in range(10)]
+    versions: dict[int, list[int]] = {key: [value] for key, value in values}
+    found = []
+    for number in range(50):
+        key = chance.randrange(10)
+        op: dict[str, Any]
+        if chance.random() < 0.5:
+            op = {"sql": "SELECT v FROM kv WHERE k = ?", "params": [key], "rows": [[chance.choice(versions[key])]]}
+        else:
+            versions[key].append(chance.randrange(100))
+            op = {
+                "sql": "UPDATE kv SET v = ? WHERE k = ?",
+                "params": [versions[key][-1], key],
+                "rows": None,
+                "count": 1,
+            }
+        start, end = 10 * number - chance.randrange(30), 10 * number + 9
+        found.append(Transaction(number, number % 4, (Sql(op),), Status.COMMITTED, start, end))
+    return log(*found, schema=("CREATE TABLE kv (k INT PRIMARY KEY, v INT)",), rows={"kv": values})
+
+
+@pytest.mark.parametrize("definition", ["default", "paper"])
+def test_hundred_logs_of_repeated_values_are_proved_correct(definition: str) -> None:
+    assert {verdict(key_value_log(seed), "rc", definition=definition) for seed in range(100)} == {"satisfied"}
+
+
+# What may be answered in several ways
+
+
+def test_ties_of_order_by_and_open_cuts_have_several_right_answers() -> None:
+    rows = {"t": [[1, 5, 0], [2, 5, 1], [3, 7, 2]]}
+
+    def answers(sql: str, rows_: list[Any]) -> str:
+        return verdict(log(txn("t1", (sql, [], rows_)), rows=rows), "ser")
+
+    ordered = "SELECT id FROM t ORDER BY a"
+    assert answers(ordered, [[1], [2], [3]]) == answers(ordered, [[2], [1], [3]]) == "satisfied"
+    assert answers(ordered, [[3], [1], [2]]) == "violated"
+    cut = "SELECT id FROM t ORDER BY a LIMIT 1"
+    assert answers(cut, [[1]]) == answers(cut, [[2]]) == "satisfied"
+    assert answers(cut, [[3]]) == "violated"
+    anything = "SELECT id FROM t LIMIT 2"
+    assert answers(anything, [[3], [1]]) == "satisfied"
+    assert answers(anything, [[3]]) == answers(anything, [[3], [3]]) == "violated"
+    shifted = "SELECT id FROM t ORDER BY a LIMIT 2 OFFSET 1"
+    assert answers(shifted, [[1], [3]]) == answers(shifted, [[2], [3]]) == "satisfied"
+    assert answers(shifted, [[3], [1]]) == "violated"
+
+
+def test_errors_are_answers() -> None:
+    def failed(sql: str, error: str) -> str:
+        return verdict(
+            log(Transaction("t1", 0, (Sql({"sql": sql, "rows": None, "error": error}),)), dialect="mysql"), "ser"
+        )
+
+    taken, free = "INSERT INTO t VALUES (1, 0, 0)", "INSERT INTO t VALUES (7, 0, 0)"
+    assert failed(taken, "unique") == "satisfied"
+    assert failed(free, "unique") == failed(taken, "not-null") == "violated"
+    # No definition says when a database may give up.
+    assert failed(free, "lock-timeout") == "satisfied"
+
+
+def test_counts_are_answers_of_rows_found_or_changed() -> None:
+    same = txn("t1", ("UPDATE t SET a = 0 WHERE id = 1", [], None, 0))
+    assert verdict(log(same, dialect="mysql"), "ser") == "satisfied"
+    assert verdict(log(same, dialect="mysql", counts="changed"), "ser") == "satisfied"
+    assert verdict(log(same, dialect="mysql", counts="found"), "ser") == "violated"
+    assert verdict(log(same), "ser") == "violated"
+
+
+def test_what_only_the_server_knows_is_refused_by_name() -> None:
+    schema = ("CREATE TABLE s (id SERIAL PRIMARY KEY, a INT)",)
+    drawn = log(txn("t1", ("INSERT INTO s (a) VALUES (1)", [], None, 1)), schema=schema, rows={})
+    clock = log(txn("t1", ("SELECT now()", [], [["2026-01-01 00:00:00"]])))
+    assert verdict(drawn, "ser") == verdict(clock, "ser") == "unknown"
+
+
+def test_unknown_first_values_are_guessed_from_the_log() -> None:
+    def then(*values: int) -> str:
+        read: list[tuple[object, ...]] = [("SELECT a FROM t WHERE id = 1", [], [[value]]) for value in values]
+        add = ("UPDATE t SET a = a + ? WHERE id = 1", [5], None, 1)
+        return verdict(log(txn("t1", add, *read), rows={"t": [[1, {"unknown": "x"}, 0]]}), "ser")
+
+    assert then(105) == "satisfied"
+    assert then(105, 106) == "unknown"
+
+
+def test_an_unknown_outcome_is_tried_both_ways() -> None:
+    doubted = txn("t1", ("UPDATE t SET a = 1 WHERE id = 1", [], None, 1), status="unknown", start=1, end=2)
+
+    def then(value: int) -> History:
+        return log(doubted, txn("t2", ("SELECT a FROM t WHERE id = 1", [], [[value]]), start=5, end=6))
+
+    assert verdict(then(1), "strict-ser") == verdict(then(0), "strict-ser") == "satisfied"
+    assert verdict(then(2), "strict-ser") == "violated"
