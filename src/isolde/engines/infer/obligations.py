@@ -17,8 +17,9 @@ from isolde.engines.infer.mutual import Mutual, may_break
 from isolde.engines.infer.problem import Problem, TransactionProblem
 from isolde.levels.specifications import Specification
 from isolde.semantics.core.catalog import Catalog, TableInfo
+from isolde.semantics.core.relations import Insert, Query
 from isolde.semantics.sets.ghosts import ties
-from isolde.semantics.sets.invariants import Condition
+from isolde.semantics.sets.invariants import Condition, tables_of
 from isolde.semantics.sets.path import Path
 from isolde.semantics.sets.queries import Tables
 from isolde.semantics.sets.state import Base, Book, Committed, Key, Universal, View
@@ -88,7 +89,7 @@ class Instances:
             if index not in self._tied and depth <= DEPTH_MAX:
                 self._tied.add(index)
                 self.book.depth = max(depth, 1)
-                ties(self.book, view, ghost, group)
+                ties(self.book, view, ghost, group, near=depth == 0)
                 self.book.depth = 0
 
 
@@ -216,12 +217,16 @@ class Obligations:
         for info, key in path.fresh_rows:
             for state in states:
                 book.fact(smt.no(state.row(info, key).there))
+        looked = _looked(path)
         for state in states:
             view = View(state)
             book.kept.append(view)
             self._assume_constraints(book, view)
+            tables, grouped = looked.get(id(state), (frozenset(), False))
             for condition in self.conditions.values():
-                self._assume(book, condition, view)
+                near = condition.tables & tables and (grouped or not condition.aggregates)
+                if state is path.timeline.commit or near:
+                    self._assume(book, condition, view)
         self._assume_constraints(book, last)
         for old, new in pairwise(states):
             for info in self.problem.catalog.tables:
@@ -262,6 +267,20 @@ class Obligations:
                     book.universals.append(_unique(view, info, unique))
         for universal in _references(self.problem.catalog, view):
             book.universals.append(universal)
+
+
+def _looked(path: Path) -> dict[int, tuple[frozenset[int], bool]]:
+    """The tables that were read in each state, and whether groups were: what is known of the rest of it is not needed."""
+    found: dict[int, tuple[frozenset[int], bool]] = {}
+    grouped = {id(view.base) for view, _, _, _ in path.book.uses.values()}
+    for base, statement, _ in path.reads:
+        if isinstance(statement, Query):
+            tables = frozenset(tables_of(statement))
+        else:
+            assert not isinstance(statement, Insert)
+            tables = frozenset({statement.scan.table.position})
+        found[id(base)] = (found.get(id(base), (frozenset(), False))[0] | tables, id(base) in grouped)
+    return found
 
 
 def _counting(info: TableInfo, old: Base, new: Base) -> Universal:

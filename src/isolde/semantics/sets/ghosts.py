@@ -257,29 +257,36 @@ def spelled(node: Any, ids: dict[int, int]) -> str:
     return repr(node)
 
 
-def ties(book: Book, view: View, ghost: Ghost, group: Key) -> None:
-    """What a group's aggregate has to do with single rows, as facts and as facts about all rows."""
+def ties(book: Book, view: View, ghost: Ghost, group: Key, *, near: bool) -> None:
+    """What a group's aggregate has to do with single rows, as facts and as facts about all rows.
+
+    ``near``: the transaction or the goal asks for it; of others, counts and sums are not told which rows they are of.
+    """
     count = ghost.count or ghost
     many = count.term(book, view, group)
     book.fact(many >= 0)
     value = ghost.term(book, view, group)
-    witness = book.fresh_key(ghost.table, "witness")
 
     def belongs(inside: Book, key: Key) -> Term:
         part = count.part(inside, view, key)
         return smt.both(part.counts, smt.all_equal(part.group, group))
 
-    book.fact(smt.implies(many >= 1, belongs(book, witness)))
     book.universals.append(Universal((ghost.table,), lambda inside, key: smt.implies(belongs(inside, key), many >= 1)))
+
+    if not near and ghost.kind in {"count", "sum"}:
+        book.fact(smt.implies(many == 0, value == 0))
+        return
+    witness = book.fresh_key(ghost.table, "witness")
+    book.fact(smt.implies(many >= 1, belongs(book, witness)))
 
     def two(inside: Book, one: Key, other: Key) -> Term:
         return smt.implies(
             smt.both(belongs(inside, one), belongs(inside, other), smt.no(smt.all_equal(one, other))), many >= 2
         )
 
-    book.universals.append(Universal((ghost.table, ghost.table), two))
     match ghost.kind:
         case "count":
+            book.universals.append(Universal((ghost.table, ghost.table), two))
             other = book.fresh_key(ghost.table, "witness")
             book.fact(smt.implies(many >= 2, smt.both(belongs(book, other), smt.no(smt.all_equal(other, witness)))))
         case "sum":

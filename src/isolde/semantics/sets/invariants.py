@@ -19,13 +19,14 @@ from isolde.smt.terms import Term
 class Condition:
     """An invariant. ``rows``: the scans whose rows, one of each, may violate it together; the rest follows from those.
 
-    ``tables``: positions of all tables that it looks at.
+    ``tables``: positions of all tables that it looks at. ``aggregates``: whether it is about groups of rows.
     """
 
     name: str
     query: Query
     rows: tuple[Scan, ...]
     tables: frozenset[int]
+    aggregates: bool
 
     def violated(self, tables: Tables, keys: Sequence[Key]) -> Term:
         """That the rows of these keys violate it."""
@@ -45,7 +46,7 @@ def condition(name: str, query: Query, ghosts: Ghosts) -> Condition:
         return book.fresh_key(scan.table)
 
     _violated(query, Tables(book, ghosts, View(Base(f"shape of {name}"))), free)
-    return Condition(name, query, tuple(rows), frozenset(tables_of(query)))
+    return Condition(name, query, tuple(rows), frozenset(tables_of(query)), bool(book.uses))
 
 
 def _violated(query: Query, tables: Tables, free: Free) -> Term:
