@@ -45,14 +45,14 @@ class Answer:
 class Instances:
     """A book with its facts about all rows, instantiated as far as rows are named."""
 
-    def __init__(self, book: Book) -> None:
-        self.book = book
+    def __init__(self, book: Book, deepest: int = DEPTH_MAX) -> None:
+        self.book, self.deepest = book, deepest
         self._done: set[tuple[int, tuple[tuple[int, ...], ...]]] = set()
         self._facts = 0
         self._tied: set[tuple[int, str, tuple[int, ...]]] = set()
 
     def copy(self) -> Instances:
-        new = Instances(self.book.copy())
+        new = Instances(self.book.copy(), self.deepest)
         new._done, new._facts, new._tied = set(self._done), self._facts, set(self._tied)
         return new
 
@@ -75,7 +75,7 @@ class Instances:
         for combination in product(*lists):
             index = (number, tuple(identity for identity, _ in combination))
             depth = sum(depth for _, (_, depth) in combination)
-            if index in self._done or depth > DEPTH_MAX:
+            if index in self._done or depth > self.deepest:
                 continue
             self._done.add(index)
             self.book.depth = depth + 1
@@ -86,7 +86,7 @@ class Instances:
 
     def _tie(self) -> None:
         for index, (view, ghost, group, depth) in list(self.book.uses.items()):
-            if index not in self._tied and depth <= DEPTH_MAX:
+            if index not in self._tied and depth <= self.deepest:
                 self._tied.add(index)
                 self.book.depth = max(depth, 1)
                 ties(self.book, view, ghost, group, near=depth == 0)
@@ -177,15 +177,28 @@ class Obligations:
             if self.directory is not None:
                 name = f"{self.asked:05d} {transaction.name} {level.level} {goal.name}".replace("/", " ")
                 (self.directory / f"{name.replace(' ', '-')}.smt2").write_text(case.solver.text(labels))
-            match case.solver.check(labels):
-                case "unsat":
-                    return Answer("proved", frozenset(_name(label) for label in case.solver.core()))
-                case "sat":
-                    return Answer("broken")
-                case _:
-                    return Answer("unknown")
+            for focus in self._focuses(case, instances.book, goal):
+                answer = case.solver.check([*labels, *focus])
+                if answer == "unsat":
+                    core = [label for label in case.solver.core() if label.startswith("rely ", label.startswith("|"))]
+                    return Answer("proved", frozenset(_name(label) for label in core))
+            return Answer("broken" if answer == "sat" else "unknown")
         finally:
             case.solver.pop()
+
+    @staticmethod
+    def _focuses(case: Case, book: Book, goal: Goal) -> Iterator[list[Term]]:
+        """The rounds of loops to look at: any choice is sound, those that the goal's rows name are tried."""
+        if not case.path.focus:
+            yield []
+            return
+        tables = [scan.table for scan in goal.rows] if isinstance(goal, Condition) else [goal.table]
+        keys = [key for info in tables for key in book.keys(info) if "broken" in str(key[0])]
+        for number, part in enumerate(dict.fromkeys(part for key in keys for part in key)):
+            name = f"focus {number}"
+            chosen = smt.constant(book.names.fresh(name), "boolean")
+            case.solver.add(smt.implies(chosen, smt.every(smt.equal(one, part) for one in case.path.focus)))
+            yield [chosen]
 
     def broken(self, book: Book, case: Case, goal: Goal) -> Iterator[Term]:
         """That the commit breaks a goal, at rows of which nothing else is known."""

@@ -18,7 +18,7 @@ from isolde.semantics.core.primitives import IS_NOT_NULL, Primitive
 from isolde.semantics.core.relations import Aggregate, Join, Scan, Source, scans
 from isolde.semantics.core.types import BOOLEAN, ValueType
 from isolde.semantics.sets.expressions import Environment, Reader
-from isolde.semantics.sets.state import Base, Book, Key, Universal, View
+from isolde.semantics.sets.state import Base, Book, Key, Rest, Universal, View
 from isolde.semantics.sets.values import Value, key_places, outside, terms_of
 from isolde.smt import terms as smt
 from isolde.smt.terms import Term
@@ -93,11 +93,39 @@ class Ghost:
         write = view.writes[-1]
         if not self._looks_at(write.table, write.changed):
             return self.term(book, view.before, group)
+        if write.table is self.table and write.rest is not None and self.kind in {"count", "sum"}:
+            return self._other_rounds(book, view, write.rest, group)
         if self.kind in {"max", "min"} or write.table is not self.table or write.key is None:
             return self._function(view, f"{view.name}.{id(view)}")(*group)
         old, new = self.part(book, view.before, write.key), self.part(book, view, write.key)
         book.point(self.table, write.key)
         return self.term(book, view.before, group) + _added(new, group) - _added(old, group)
+
+    def _other_rounds(self, book: Book, view: View, rest: Rest, group: Key) -> Term:
+        """A group that other rounds of a loop cannot reach is as before; one that all of them add to grows by their number."""
+        before = self.term(book, view.before, group)
+        places = key_places(self.table) or ()
+        fixed, numbered = list[Term](), list[Term]()
+        named = set()
+        for node, term in zip(self.groups, group, strict=True):
+            if isinstance(node, Column) and node.source == self.scan.id and node.place in places:
+                place = places.index(node.place)
+                named.add(place)
+                if place in rest.fixed:
+                    fixed.append(smt.equal(term, rest.fixed[place]))
+                if place in rest.numbered:
+                    numbered.append(smt.equal(term, rest.numbered[place]))
+        unknown = self._function(view, f"{view.name}.{id(view)}")(*group)
+        exactly = rest.many is not None and self.kind == "count" and not self.way.last and len(self.way.steps) == 1
+        if exactly and named == set(rest.fixed) == {places.index(node.place) for node in self._columns()}:
+            step = self.way.steps[0]
+            if not step.conditions:
+                return before + smt.choose(smt.every(fixed), rest.many, smt.number(0))
+        return smt.choose(smt.either(smt.no(smt.every(fixed)), *numbered), before, unknown)
+
+    def _columns(self) -> list[Column]:
+        places = key_places(self.table) or ()
+        return [node for node in self.groups if isinstance(node, Column) and node.place in places]
 
     def touched(self, view: View) -> bool:
         return any(self._looks_at(write.table, write.changed) for write in view.writes)
