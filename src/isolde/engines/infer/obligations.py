@@ -242,7 +242,8 @@ class Obligations:
                     self._assume(book, condition, view)
         self._assume_constraints(book, last)
         for old, new in pairwise(states):
-            for info in self.problem.catalog.tables:
+            for info in {id(one.counts): one.counts for one in self.candidates.values() if one.counts}.values():
+                assert info is not None
                 book.universals.append(_counting(info, old, new))
             for candidate in self.candidates.values():
                 self._assume_rely(book, candidate, old, new)

@@ -9,8 +9,8 @@ known; a table into which every round inserts one row has that many more. A proo
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from isolde.semantics.core import steps as core
 from isolde.semantics.core.catalog import TableInfo
@@ -61,23 +61,46 @@ def _added(slot: int, node: Expression) -> int | None:
             return None
 
 
-def others(book: Book, writes: Sequence[Write], since: int, index: Sequence[Term], many: Term | None) -> list[Write]:
-    """What other rounds write, from what one of them does. ``since``: symbols with a larger number are a round's own.
+def others(
+    book: Book, ways: Sequence[Sequence[Write]], since: int, index: Sequence[Term], many: Term | None
+) -> list[Write]:
+    """What other rounds write, from the ways through one of them. ``since``: symbols with a larger number are a round's own.
 
-    ``index``: terms that are another number in each round. ``many``: how many rounds these are, if all of them do the same.
+    ``index``: terms that are another number in each round. ``many``: how many rounds these are, if all run to their end.
     """
-    found = []
-    for number, write in enumerate(writes):
-        inserted = write.changed is None and write.key is not None and smt.is_true(write.at(write.key)[1].there)
-        alone = inserted and smt.is_true(write.at(write.key or ())[0])
-        alone = alone and sum(1 for one in writes if one.table is write.table) == 1
-        parts = dict(enumerate(write.key)) if write.key is not None else dict(write.equations)
-        fixed = {place: term for place, term in parts.items() if _before(term, since)}
-        numbered = {place: term for place, term in parts.items() if any(smt.same_term(term, one) for one in index)}
-        rest = Rest(fixed, numbered, many if alone else None)
-        name = book.names.fresh(f"others.{number}")
-        found.append(Write(write.table, _any_rows(write, name, rest), None, write.changed, (), rest))
-    return found
+    found: dict[tuple[object, ...], Write] = {}
+    for way in ways:
+        for write in way:
+            parts = dict(enumerate(write.key)) if write.key is not None else dict(write.equations)
+            fixed = {place: term for place, term in parts.items() if _before(term, since)}
+            numbered = {place: term for place, term in parts.items() if any(smt.same_term(term, one) for one in index)}
+            alone = many is not None and all(_inserts_once(one, write.table) for one in ways)
+            like = (write.table.position, write.changed, _inserted(write), _named(fixed), _named(numbered))
+            if like not in found:
+                name = book.names.fresh("others")
+                rest = Rest(fixed, numbered, many if alone else None)
+                found[like] = Write(write.table, _any_rows(write, name, rest), None, write.changed, (), rest)
+    several = {one.table.position for one in found.values() if sum(o.table is one.table for o in found.values()) > 1}
+    # Where ways through a round insert in different places, it is not known how many rows come to which.
+    return [
+        one
+        if one.rest is None or one.table.position not in several
+        else replace(one, rest=replace(one.rest, many=None))
+        for one in found.values()
+    ]
+
+
+def _inserted(write: Write) -> bool:
+    return write.changed is None and write.key is not None and smt.is_true(write.at(write.key)[1].there)
+
+
+def _inserts_once(way: Sequence[Write], table: TableInfo) -> bool:
+    mine = [write for write in way if write.table is table]
+    return len(mine) == 1 and _inserted(mine[0]) and smt.is_true(mine[0].at(mine[0].key)[0])
+
+
+def _named(parts: Mapping[int, Term]) -> tuple[object, ...]:
+    return tuple(sorted((place, *smt.identity([term])) for place, term in parts.items()))
 
 
 def _before(term: Term, since: int) -> bool:
@@ -96,7 +119,7 @@ def _any_rows(write: Write, name: str, rest: Rest) -> At:
         )
         for place in places
     }
-    comes = write.changed is None and write.key is not None and smt.is_true(write.at(write.key)[1].there)
+    comes = _inserted(write)
 
     def at(key: Key, before: Row | None = None) -> tuple[Term, Row]:
         assert before is not None

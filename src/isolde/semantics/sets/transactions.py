@@ -209,8 +209,8 @@ class Execution:
         if any(isinstance(one, core.ForEach | core.ForRange | core.While) for one in all_steps(step.body)):
             raise outside("a loop inside of a loop that writes")
         book, reader = path.book, self._reader(path)
-        focus = book.fresh("focus")
         since = book.names.last
+        focus = book.fresh("focus")
         path.focus.append(focus)
         if isinstance(step, core.ForRange):
             first, last = reader.value(step.first, path.env).known, reader.value(step.last, path.env).known
@@ -231,7 +231,6 @@ class Execution:
         index = [focus, *(v.term for s in steady if isinstance(v := trial.env.variables[s], Value))]
         index += [term + steady[slot] for slot, term in zip(steady, index[1:], strict=False)]
         written = [found.writes[len(path.writes) :] for found, _ in self._steps(step.body, [trial])]
-        alike = once and len(written) == 1
         found: list[tuple[Path, Signal]] = []
         for inside in (True, False):
             way = path.copy()
@@ -239,15 +238,13 @@ class Execution:
             left = rounds.many - 1 if inside else rounds.many
             before = way.book.fresh("before")
             way.book.fact(smt.both(before >= 0, before <= left))
-            for some in written:
-                way.writes += tuple(others(way.book, some, since, index, before if alike else None))
+            way.writes += tuple(others(way.book, written, since, index, before if once else None))
             ways = [way]
             if inside:
                 self._enter(step, way, rounds, starts, steady)
                 ways = [one for one, _ in self._steps(step.body, [way])]
             for one in ways:
-                for some in written:
-                    one.writes += tuple(others(one.book, some, since, index, left - before if alike else None))
+                one.writes += tuple(others(one.book, written, since, index, left - before if once else None))
                 self._forget(step, one)
                 for slot, start in starts.items():
                     if isinstance(start, Value):
