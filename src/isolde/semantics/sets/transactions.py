@@ -196,8 +196,16 @@ class Execution:
         ends = any(isinstance(one, core.Return) for one in all_steps(step.body))
         if isinstance(step, core.ForEach) and not isinstance(step.rows, int):
             path.timeline.plain(path.book)
-        for slot, kind in _assigned(step):
-            path.env.variables[slot] = self._unknown(path, kind)
+        rows = (
+            path.env.variables.get(step.rows) if isinstance(step, core.ForEach) and isinstance(step.rows, int) else None
+        )
+        starts = {slot: path.env.variables.get(slot, NULL) for slot in counters(step.body)}
+        self._forget(step, path)
+        if isinstance(rows, RowsValue) and not any(isinstance(one, core.Jump) for one in all_steps(step.body)):
+            for slot, added in counters(step.body).items():
+                start = starts[slot]
+                if isinstance(start, Value):
+                    path.env.variables[slot] = Value(start.known + added * rows.count, start.null)
         found: list[tuple[Path, Signal]] = [(path, None)]
         if ends:
             found.append((path.copy(), ("return", 0)))
