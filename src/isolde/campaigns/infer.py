@@ -149,7 +149,7 @@ class _Inference:
         question = WeakestLevel(name)
         shown = [one for _, one in self.serial.get(name, []) if one is not None]
         if shown:
-            return Finding(question, Verdict.VIOLATED, _METHOD, self._spent(), (shown[0],))
+            return Finding(question, Verdict.VIOLATED, _METHOD, self._spent(), tuple(shown))
         reason = self._not_carried(name)
         if reason:
             return self._open(name, reason)
