@@ -56,6 +56,6 @@ def test_what_is_called_safe_is_not_broken(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("seed", "store"), product(range(6, 306), ("postgresql", "mariadb")))
+@pytest.mark.parametrize(("seed", "store"), list(product(range(6, 306), ("postgresql", "mariadb"))))
 def test_what_is_called_safe_is_not_broken_on_many(tmp_path: Path, seed: int, store: str) -> None:
     assert _checked(random_application(seed, tmp_path), store) in {"open", "safe", "none"}

@@ -93,6 +93,15 @@ class Instances:
                 self.book.depth = 0
 
 
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """A solver that waits for a goal about these rows."""
+
+    solver: Solver
+    book: Book
+    keys: list[Key]
+
+
 @dataclass(eq=False)
 class Case:
     """One way through a transaction at a level, with all that may be assumed. ``last``: the state after the commit."""
@@ -103,6 +112,8 @@ class Case:
     instances: Instances
     solver: Solver
     written: frozenset[int]
+    told: list[Term]
+    ready: dict[str, Ready] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -167,37 +178,56 @@ class Obligations:
     ) -> Answer:
         self.asked += 1
         self.told(f"{transaction.name} at {level.level}: {goal.name}")
-        instances = case.instances.copy()
-        for term in self.broken(instances.book, case, goal):
-            instances.book.fact(term)
-        case.solver.push()
+        ready = self._ready(case, goal)
+        solver = ready.solver
+        solver.push()
         try:
-            case.solver.add(*instances.grown())
+            if isinstance(goal, Candidate):
+                solver.add(smt.no(goal.step(ready.book, case.path.timeline.commit, case.last, ready.keys[0])))
             labels = [_label(name) for name in sorted(rely)]
             if self.directory is not None:
                 name = f"{self.asked:05d} {transaction.name} {level.level} {goal.name}".replace("/", " ")
-                (self.directory / f"{name.replace(' ', '-')}.smt2").write_text(case.solver.text(labels))
-            for focus in self._focuses(case, instances.book, goal):
-                answer = case.solver.check([*labels, *focus])
+                (self.directory / f"{name.replace(' ', '-')}.smt2").write_text(solver.text(labels))
+            answer = "unknown"
+            for focus in self._focuses(case, ready):
+                answer = solver.check([*labels, *focus])
                 if answer == "unsat":
-                    core = [label for label in case.solver.core() if label.startswith("rely ", label.startswith("|"))]
-                    return Answer("proved", frozenset(_name(label) for label in core))
+                    core = [_name(label) for label in solver.core()]
+                    return Answer("proved", frozenset(name for name in core if name in self.candidates))
             return Answer("broken" if answer == "sat" else "unknown")
         finally:
-            case.solver.pop()
+            solver.pop()
+
+    def _ready(self, case: Case, goal: Goal) -> Ready:
+        """A solver that knows the case and the rows of a goal; candidates about one table share it."""
+        index = f"invariant {goal.name}" if isinstance(goal, Condition) else f"table {goal.table.position}"
+        if index not in case.ready:
+            instances = case.instances.copy()
+            book = instances.book
+            if isinstance(goal, Condition):
+                keys = [book.fresh_key(scan.table, "broken") for scan in goal.rows]
+                book.fact(goal.violated(Tables(book, self.problem.ghosts, case.last), keys))
+            else:
+                keys = [book.fresh_key(goal.table, "broken")]
+                for one in self.candidates.values():
+                    if one.table is goal.table:
+                        # The rows that it names are named now, so that facts are told of them.
+                        one.step(book, case.path.timeline.commit, case.last, keys[0])
+            solver = Solver(self.seconds)
+            solver.add(*case.told)
+            solver.add(*instances.grown())
+            case.ready[index] = Ready(solver, book, keys)
+        return case.ready[index]
 
     @staticmethod
-    def _focuses(case: Case, book: Book, goal: Goal) -> Iterator[list[Term]]:
+    def _focuses(case: Case, ready: Ready) -> Iterator[list[Term]]:
         """The rounds of loops to look at: any choice is sound, those that the goal's rows name are tried."""
         if not case.path.focus:
             yield []
             return
-        tables = [scan.table for scan in goal.rows] if isinstance(goal, Condition) else [goal.table]
-        keys = [key for info in tables for key in book.keys(info) if "broken" in str(key[0])]
-        for number, part in enumerate(dict.fromkeys(part for key in keys for part in key)):
-            name = f"focus {number}"
-            chosen = smt.constant(book.names.fresh(name), "boolean")
-            case.solver.add(smt.implies(chosen, smt.every(smt.equal(one, part) for one in case.path.focus)))
+        for part in dict.fromkeys(part for key in ready.keys for part in key):
+            chosen = smt.constant(ready.book.names.fresh("focus"), "boolean")
+            ready.solver.add(smt.implies(chosen, smt.every(smt.equal(one, part) for one in case.path.focus)))
             yield [chosen]
 
     def broken(self, book: Book, case: Case, goal: Goal) -> Iterator[Term]:
@@ -251,9 +281,10 @@ class Obligations:
             book.universals += self.mutual[level.database].universals(path, states)
         instances = Instances(book)
         solver = Solver(self.seconds)
-        solver.add(*instances.grown())
+        told = instances.grown()
+        solver.add(*told)
         written = frozenset(write.table.position for write in path.writes)
-        return Case(path, states, last, instances, solver, written)
+        return Case(path, states, last, instances, solver, written, told)
 
     def _assume(self, book: Book, condition: Condition, view: View) -> None:
         def holds(inside: Book, *keys: Key) -> Term:
