@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from isolde.api import convert as convert
     from isolde.api import explore as explore
     from isolde.api import generate as generate
+    from isolde.api import infer as infer
     from isolde.api import load as load
     from isolde.api import matrix as matrix
     from isolde.api import read as read
@@ -54,6 +55,7 @@ _PLACES = {
     "convert": "isolde.api",
     "explore": "isolde.api",
     "generate": "isolde.api",
+    "infer": "isolde.api",
     "load": "isolde.api",
     "matrix": "isolde.api",
     "read": "isolde.api",

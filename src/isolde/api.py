@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from isolde.campaigns.explore import ExploreListener
     from isolde.campaigns.options import Listener, RunOptions
     from isolde.engines.explore.program import Program
+    from isolde.workloads.application import Application
 
 Place: TypeAlias = str | Path
 LevelName: TypeAlias = str | Level
@@ -233,6 +234,43 @@ def audit(
     if isinstance(log, History):
         return audit_history(log, question)
     return audit_file(str(log), question)
+
+
+class InferKeywords(TypedDict, total=False):
+    """What :func:`infer` takes beside the application and the database; each is an option of ``isolde infer``.
+
+    ``settings`` are the database's, by name; ``seconds`` bound the search for levels, ``smtlib`` is a directory for questions.
+    """
+
+    settings: Mapping[str, str]
+    invariants: Iterable[str]
+    transactions: Iterable[str]
+    seconds: float
+    smtlib: Place
+
+
+def infer(application: Application | Place, database: str, **options: Unpack[InferKeywords]) -> Report:
+    """Which is the weakest level of a database at which each transaction of an application is safe?
+
+    The application is an ``isolde.workloads.application.Application``, the name of an included one, or a file that holds one.
+    """
+    from isolde.campaigns.infer import InferOptions
+    from isolde.campaigns.infer import infer as campaign
+    from isolde.workloads.applications import application_named
+
+    _refuse_unknown(options, InferKeywords, "infer")
+    if isinstance(application, str | Path):
+        application = application_named(str(application))
+    smtlib = options.get("smtlib")
+    asked = InferOptions(
+        database,
+        settings=options.get("settings", {}),
+        invariants=tuple(options.get("invariants", ())),
+        transactions=tuple(options.get("transactions", ())),
+        seconds=options.get("seconds"),
+        smtlib=None if smtlib is None else str(smtlib),
+    )
+    return campaign(application, asked)
 
 
 def matrix(url: str | None = None, *, start: str | None = None, **options: Unpack[RunKeywords]) -> Report:

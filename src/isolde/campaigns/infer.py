@@ -73,6 +73,7 @@ class _Inference:
         self.writers = [name for name, one in self.problem.transactions.items() if not one.reads_only]
         self.serial: dict[str, list[tuple[Failure, BrokenInvariant | None]]] = {}
         self.kept: list[str] = []
+        self.vacuous: list[str] = []
 
     def report(self) -> Report:
         refused = {name: one.refused for name, one in self.problem.transactions.items() if one.refused}
@@ -117,6 +118,7 @@ class _Inference:
                     self.serial.setdefault(name, []).append((failure, shown))
             if not lost:
                 self.kept = list(conditions)
+                self.vacuous = [name for name in self.writers if not prover.can_commit(name)]
                 return prover
             conditions = {name: one for name, one in conditions.items() if name not in lost}
 
@@ -147,7 +149,7 @@ class _Inference:
         question = WeakestLevel(name)
         shown = [one for _, one in self.serial.get(name, []) if one is not None]
         if shown:
-            return Finding(question, Verdict.VIOLATED, _METHOD, self._spent(), (shown[0],))
+            return Finding(question, Verdict.VIOLATED, _METHOD, self._spent(), tuple(shown))
         reason = self._not_carried(name)
         if reason:
             return self._open(name, reason)
@@ -221,6 +223,8 @@ class _Inference:
             for one, reason in self.problem.uncarried.items()
             if writing & tables[one]
         ]
+        if name in self.vacuous:
+            reasons.append("no way through it was found that can commit, so that a proof would say nothing")
         reasons += [
             f"{failure.invariant} could not be proved even for transactions one after the other"
             for failure, shown in self.serial.get(name, [])

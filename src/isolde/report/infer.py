@@ -40,7 +40,7 @@ def _result(finding: Finding) -> dict[str, Any]:
     assert isinstance(finding.question, WeakestLevel)
     safe = next((one for one in finding.evidence if isinstance(one, SafeAt)), None)
     proof = next((one for one in finding.evidence if isinstance(one, Proof)), None)
-    alone = next((one for one in finding.evidence if isinstance(one, BrokenInvariant)), None)
+    alone = [one for one in finding.evidence if isinstance(one, BrokenInvariant)]
     status = {Verdict.SATISFIED: "proved", Verdict.VIOLATED: "refused", Verdict.UNDECIDED: "not-proved"}
     result: dict[str, Any] = {
         "question": "weakest level",
@@ -54,8 +54,9 @@ def _result(finding: Finding) -> dict[str, Any]:
     }
     if finding.verdict is Verdict.UNDECIDED:
         result["reason"] = finding.reason
-    if alone is not None:
-        result |= {"serially": True} | _broken(alone)
+    if alone:
+        result |= {"serially": True} | _broken(alone[0])
+        result["broken_serially"] = [one.check for one in alone]
     weaker: list[dict[str, Any]] = []
     for one in finding.evidence:
         if isinstance(one, Refused) and not one.above:

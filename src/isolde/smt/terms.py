@@ -147,6 +147,17 @@ def same_term(left: Term, right: Term) -> bool:
     return bool(left.ast.value == right.ast.value)
 
 
+def symbols(term: Term) -> set[str]:
+    """The names of all constants and functions in a term."""
+    found, waiting = set[str](), [term]
+    while waiting:
+        one = waiting.pop()
+        if z3.is_app(one) and one.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+            found.add(one.decl().name())
+        waiting.extend(one.children())
+    return found
+
+
 def identity(terms: Sequence[Term]) -> tuple[int, ...]:
     """The same for the same terms, as long as somebody holds them."""
     return tuple(term.ast.value for term in terms)

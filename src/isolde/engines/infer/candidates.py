@@ -34,23 +34,32 @@ class Candidate:
     step: Callable[[Book, State, State, Key], Term]
     stays: bool
     """Whether rows may not go (else: may not come), for tables where only that can break it."""
+    counts: TableInfo | None = None
+    """The table whose commits it counts."""
 
 
 def candidates(problem: Problem) -> Iterator[Candidate]:
     """The candidates for an application, by its tables and what is written anywhere."""
+    named = frozenset[int]().union(*(one.tables for one in problem.conditions.values()))
+    used = frozenset[tuple[int, int]]().union(*(one.columns for one in problem.conditions.values()))
     for link in links(problem):
-        yield from _together(link)
+        if link[0].position in named and link[2].position in named:
+            yield from _together(link)
     writing = [one.writing for one in problem.transactions.values()]
     for info in problem.catalog.tables:
         position = info.position
         inserted = any(position in one.inserts for one in writing)
         deleted = any(position in one.deletes for one in writing)
         updated = frozenset[int]().union(*(one.updates.get(position, frozenset()) for one in writing))
+        # What no invariant speaks of is left out: it could matter only by what transactions decide.
+        if position not in named:
+            continue
         if not (inserted or deleted or updated):
             yield _unchanged(info)
             continue
-        yield from _rows(info, updated)
-        for place in sorted(updated):
+        places = frozenset(place for table, place in used if table == position)
+        yield from _rows(info, updated & places, places - updated)
+        for place in sorted(updated & places):
             if info.types[place].sort in {Sort.INTEGER, Sort.DECIMAL} and info.nonnull[place]:
                 yield from _ordered(info, place)
                 yield from _filled(problem, info, place)
@@ -109,7 +118,7 @@ def _together(link: Link) -> Iterator[Candidate]:
         for counted in ("written", "locked"):
             word = "comes" if comes else "goes"
             name = f"{info.table.name}: a row that {word} has its {other.table.name} ({shown}) {counted}"
-            yield Candidate(name, info, touches, frozenset(columns), step(comes, counted), not comes)
+            yield Candidate(name, info, touches, frozenset(columns), step(comes, counted), not comes, other)
 
 
 def _unchanged(info: TableInfo) -> Candidate:
@@ -119,9 +128,9 @@ def _unchanged(info: TableInfo) -> Candidate:
     return Candidate(f"{info.table.name} never changes", info, frozenset({info.position}), frozenset(), step, True)
 
 
-def _rows(info: TableInfo, updated: frozenset[int]) -> Iterator[Candidate]:
+def _rows(info: TableInfo, updated: frozenset[int], kept: frozenset[int]) -> Iterator[Candidate]:
     name, touches = info.table.name, frozenset({info.position})
-    fixed = tuple(place for place in range(len(info.types)) if place not in updated)
+    fixed = tuple(sorted(kept))
 
     def staying(places: tuple[int, ...]) -> Callable[[Book, State, State, Key], Term]:
         def step(_: Book, old: State, new: State, key: Key) -> Term:

@@ -35,11 +35,13 @@ def breaking_state(problem: Problem, obligations: Obligations, name: str, invari
         if not case.written:
             continue
         instances = case.instances.copy()
+        # Every row that is there counts: facts go further than for a proof.
+        instances.deepest = 3
         for term in obligations.broken(instances.book, case, obligations.conditions[invariant]):
             instances.book.fact(term)
         case.solver.push()
         try:
-            case.solver.add(*instances.grown())
+            case.solver.add(*instances.grown(3))
             case.solver.add(*_nothing_else(instances))
             if case.solver.check() == "sat":
                 yield _state(problem, case, instances, case.solver, [one.kind for one in transaction.parameters])

@@ -17,8 +17,9 @@ from isolde.engines.infer.mutual import Mutual, may_break
 from isolde.engines.infer.problem import Problem, TransactionProblem
 from isolde.levels.specifications import Specification
 from isolde.semantics.core.catalog import Catalog, TableInfo
+from isolde.semantics.core.relations import Insert, Query
 from isolde.semantics.sets.ghosts import ties
-from isolde.semantics.sets.invariants import Condition
+from isolde.semantics.sets.invariants import Condition, tables_of
 from isolde.semantics.sets.path import Path
 from isolde.semantics.sets.queries import Tables
 from isolde.semantics.sets.state import Base, Book, Committed, Key, Universal, View
@@ -44,14 +45,14 @@ class Answer:
 class Instances:
     """A book with its facts about all rows, instantiated as far as rows are named."""
 
-    def __init__(self, book: Book) -> None:
-        self.book = book
+    def __init__(self, book: Book, deepest: int = DEPTH_MAX) -> None:
+        self.book, self.deepest = book, deepest
         self._done: set[tuple[int, tuple[tuple[int, ...], ...]]] = set()
         self._facts = 0
         self._tied: set[tuple[int, str, tuple[int, ...]]] = set()
 
     def copy(self) -> Instances:
-        new = Instances(self.book.copy())
+        new = Instances(self.book.copy(), self.deepest)
         new._done, new._facts, new._tied = set(self._done), self._facts, set(self._tied)
         return new
 
@@ -74,7 +75,7 @@ class Instances:
         for combination in product(*lists):
             index = (number, tuple(identity for identity, _ in combination))
             depth = sum(depth for _, (_, depth) in combination)
-            if index in self._done or depth > DEPTH_MAX:
+            if index in self._done or depth > self.deepest:
                 continue
             self._done.add(index)
             self.book.depth = depth + 1
@@ -85,11 +86,20 @@ class Instances:
 
     def _tie(self) -> None:
         for index, (view, ghost, group, depth) in list(self.book.uses.items()):
-            if index not in self._tied and depth <= DEPTH_MAX:
+            if index not in self._tied and depth <= self.deepest:
                 self._tied.add(index)
                 self.book.depth = max(depth, 1)
-                ties(self.book, view, ghost, group)
+                ties(self.book, view, ghost, group, near=depth == 0)
                 self.book.depth = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """A solver that waits for a goal about these rows."""
+
+    solver: Solver
+    book: Book
+    keys: list[Key]
 
 
 @dataclass(eq=False)
@@ -102,6 +112,8 @@ class Case:
     instances: Instances
     solver: Solver
     written: frozenset[int]
+    told: list[Term]
+    ready: dict[str, Ready] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -166,25 +178,57 @@ class Obligations:
     ) -> Answer:
         self.asked += 1
         self.told(f"{transaction.name} at {level.level}: {goal.name}")
-        instances = case.instances.copy()
-        for term in self.broken(instances.book, case, goal):
-            instances.book.fact(term)
-        case.solver.push()
+        ready = self._ready(case, goal)
+        solver = ready.solver
+        solver.push()
         try:
-            case.solver.add(*instances.grown())
+            if isinstance(goal, Candidate):
+                solver.add(smt.no(goal.step(ready.book, case.path.timeline.commit, case.last, ready.keys[0])))
             labels = [_label(name) for name in sorted(rely)]
             if self.directory is not None:
                 name = f"{self.asked:05d} {transaction.name} {level.level} {goal.name}".replace("/", " ")
-                (self.directory / f"{name.replace(' ', '-')}.smt2").write_text(case.solver.text(labels))
-            match case.solver.check(labels):
-                case "unsat":
-                    return Answer("proved", frozenset(_name(label) for label in case.solver.core()))
-                case "sat":
-                    return Answer("broken")
-                case _:
-                    return Answer("unknown")
+                (self.directory / f"{name.replace(' ', '-')}.smt2").write_text(solver.text(labels))
+            answer = "unknown"
+            for focus in self._focuses(case, ready):
+                answer = solver.check([*labels, *focus])
+                if answer == "unsat":
+                    core = [_name(label) for label in solver.core()]
+                    return Answer("proved", frozenset(name for name in core if name in self.candidates))
+            return Answer("broken" if answer == "sat" else "unknown")
         finally:
-            case.solver.pop()
+            solver.pop()
+
+    def _ready(self, case: Case, goal: Goal) -> Ready:
+        """A solver that knows the case and the rows of a goal; candidates about one table share it."""
+        index = f"invariant {goal.name}" if isinstance(goal, Condition) else f"table {goal.table.position}"
+        if index not in case.ready:
+            instances = case.instances.copy()
+            book = instances.book
+            if isinstance(goal, Condition):
+                keys = [book.fresh_key(scan.table, "broken") for scan in goal.rows]
+                book.fact(goal.violated(Tables(book, self.problem.ghosts, case.last), keys))
+            else:
+                keys = [book.fresh_key(goal.table, "broken")]
+                for one in self.candidates.values():
+                    if one.table is goal.table:
+                        # The rows that it names are named now, so that facts are told of them.
+                        one.step(book, case.path.timeline.commit, case.last, keys[0])
+            solver = Solver(self.seconds)
+            solver.add(*case.told)
+            solver.add(*instances.grown())
+            case.ready[index] = Ready(solver, book, keys)
+        return case.ready[index]
+
+    @staticmethod
+    def _focuses(case: Case, ready: Ready) -> Iterator[list[Term]]:
+        """The rounds of loops to look at: any choice is sound, those that the goal's rows name are tried."""
+        if not case.path.focus:
+            yield []
+            return
+        for part in dict.fromkeys(part for key in ready.keys for part in key):
+            chosen = smt.constant(ready.book.names.fresh("focus"), "boolean")
+            ready.solver.add(smt.implies(chosen, smt.every(smt.equal(one, part) for one in case.path.focus)))
+            yield [chosen]
 
     def broken(self, book: Book, case: Case, goal: Goal) -> Iterator[Term]:
         """That the commit breaks a goal, at rows of which nothing else is known."""
@@ -216,15 +260,20 @@ class Obligations:
         for info, key in path.fresh_rows:
             for state in states:
                 book.fact(smt.no(state.row(info, key).there))
+        looked = _looked(path)
         for state in states:
             view = View(state)
             book.kept.append(view)
             self._assume_constraints(book, view)
+            tables, grouped = looked.get(id(state), (frozenset(), False))
             for condition in self.conditions.values():
-                self._assume(book, condition, view)
+                near = condition.tables & tables and (grouped or not condition.aggregates)
+                if state is path.timeline.commit or near:
+                    self._assume(book, condition, view)
         self._assume_constraints(book, last)
         for old, new in pairwise(states):
-            for info in self.problem.catalog.tables:
+            for info in {id(one.counts): one.counts for one in self.candidates.values() if one.counts}.values():
+                assert info is not None
                 book.universals.append(_counting(info, old, new))
             for candidate in self.candidates.values():
                 self._assume_rely(book, candidate, old, new)
@@ -232,9 +281,10 @@ class Obligations:
             book.universals += self.mutual[level.database].universals(path, states)
         instances = Instances(book)
         solver = Solver(self.seconds)
-        solver.add(*instances.grown())
+        told = instances.grown()
+        solver.add(*told)
         written = frozenset(write.table.position for write in path.writes)
-        return Case(path, states, last, instances, solver, written)
+        return Case(path, states, last, instances, solver, written, told)
 
     def _assume(self, book: Book, condition: Condition, view: View) -> None:
         def holds(inside: Book, *keys: Key) -> Term:
@@ -262,6 +312,20 @@ class Obligations:
                     book.universals.append(_unique(view, info, unique))
         for universal in _references(self.problem.catalog, view):
             book.universals.append(universal)
+
+
+def _looked(path: Path) -> dict[int, tuple[frozenset[int], bool]]:
+    """The tables that were read in each state, and whether groups were: what is known of the rest of it is not needed."""
+    found: dict[int, tuple[frozenset[int], bool]] = {}
+    grouped = {id(view.base) for view, _, _, _ in path.book.uses.values()}
+    for base, statement, _ in path.reads:
+        if isinstance(statement, Query):
+            tables = frozenset(tables_of(statement))
+        else:
+            assert not isinstance(statement, Insert)
+            tables = frozenset({statement.scan.table.position})
+        found[id(base)] = (found.get(id(base), (frozenset(), False))[0] | tables, id(base) in grouped)
+    return found
 
 
 def _counting(info: TableInfo, old: Base, new: Base) -> Universal:

@@ -53,6 +53,11 @@ class Prover:
         """The invariants that a transaction may break even if it runs alone."""
         return self._broken(self.transactions[name], SERIAL, frozenset())
 
+    def can_commit(self, name: str) -> bool:
+        """Whether some way through a transaction that writes can be gone at all: else every proof about it says nothing."""
+        cases = self.obligations.cases(self.transactions[name], SERIAL)
+        return any(case.written and case.solver.check() == "sat" for case in cases)
+
     def attempt(self, assignment: Assignment) -> Attempt:
         index = tuple(sorted(assignment.items()))
         if index not in self._attempts:

@@ -47,7 +47,7 @@ class Search:
     @property
     def complete(self) -> bool:
         """Whether the list of minimal assignments is all there is."""
-        return not any(not self._above_safe(one) for one in self.open)
+        return not any(one in self.minimal or not self._above_safe(one) for one in self.open)
 
     def run(self) -> None:
         order = {level: place for place, level in enumerate(self.levels)}
@@ -63,6 +63,25 @@ class Search:
                 self.minimal.append(assignment)
             elif self.refused(assignment) is None:
                 self.open.append(assignment)
+
+        if not self.minimal:
+            self._from_above(order)
+
+    def _from_above(self, order: Mapping[str, int]) -> None:
+        """Where nothing was proved from below, or time ran out: the strongest assignment, and what is left of it one by one."""
+        found = dict.fromkeys(self.names, self.levels[-1])
+        if self.refused(found) is not None or not self.prover.attempt(found).proved:
+            return
+        for name in self.names:
+            for level in self.levels[: order[found[name]]]:
+                if self.deadline is not None and time.monotonic() > self.deadline:
+                    break
+                lower = found | {name: level}
+                if self.refused(lower) is None and self.prover.attempt(lower).proved:
+                    found = lower
+                    break
+        self.minimal.append(found)
+        self.open.append(found | {})
 
     def judged(self, assignment: Assignment) -> str:
         """``proved``, ``refused`` or ``open``."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from isolde.levels.specifications import Reads, Writes
 from isolde.semantics.core.catalog import TableInfo
 from isolde.semantics.core.plan import Visit, plan
 from isolde.semantics.core.relations import Delete, Insert, OnConflict, Update
+from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.ghosts import Ghosts
 from isolde.semantics.sets.path import Path
-from isolde.semantics.sets.queries import Tables
+from isolde.semantics.sets.queries import Tables, equation
 from isolde.semantics.sets.state import Book, Key, Universal, View, Write
 from isolde.semantics.sets.timeline import Lock
 from isolde.semantics.sets.values import Row, Value, key_places, merged, outside, same_row, terms_of
@@ -65,7 +68,7 @@ class Changes:
             return Row(smt.TRUE, tuple(values))
 
         columns = None if isinstance(change, Delete) else frozenset(one.place for one in change.sets)
-        self.path.reads.append((search, change, env))
+        self.path.reads += [(base, change, env) for base in dict.fromkeys((search, check))]
         access = visit.access
         if access is not None and access.unique == 0 and key_places(info) is not None:
             keys = [seen.reader().value(node, env) for node in access.keys]
@@ -78,10 +81,19 @@ class Changes:
             self._write(info, key, written, new, columns)
             return smt.choose(written, smt.number(1), smt.number(0))
         self.path.timeline.keep_all(self.book, info, check, Universal((info,), hit))
-        self.path.writes += (Write(info, lambda key: (hit(book, key), after(key)), None, columns),)
+        equations = tuple(self._equations(change, seen, env))
+        self.path.writes += (Write(info, lambda key: (hit(book, key), after(key)), None, columns, equations),)
         many = self.book.fresh("many")
         self.book.fact(many >= 0)
         return many
+
+    @staticmethod
+    def _equations(change: Update | Delete, seen: Tables, env: Environment) -> Iterator[tuple[int, Term]]:
+        places = key_places(change.scan.table) or ()
+        for node in change.where:
+            found = equation(node, {change.scan.id})
+            if found is not None and found[0].place in places:
+                yield places.index(found[0].place), seen.reader().value(found[1], env).known
 
     def _not_null(self, info: TableInfo, written: Term, new: Row) -> None:
         nonnull = info.nonnull

@@ -53,6 +53,7 @@ class Fetching:
         """Whether there is a row, and the first one."""
         if query.lock is not None:
             search, check = self.path.timeline.changing(self.book)
+            self.path.reads += [(base, query, self.env) for base in dict.fromkeys((search, check))]
         else:
             search = check = self.path.timeline.plain(self.book)
             self.path.reads.append((search, query, self.path.env.copy()))

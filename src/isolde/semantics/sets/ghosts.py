@@ -18,7 +18,7 @@ from isolde.semantics.core.primitives import IS_NOT_NULL, Primitive
 from isolde.semantics.core.relations import Aggregate, Join, Scan, Source, scans
 from isolde.semantics.core.types import BOOLEAN, ValueType
 from isolde.semantics.sets.expressions import Environment, Reader
-from isolde.semantics.sets.state import Base, Book, Key, Universal, View
+from isolde.semantics.sets.state import Base, Book, Key, Rest, Universal, View
 from isolde.semantics.sets.values import Value, key_places, outside, terms_of
 from isolde.smt import terms as smt
 from isolde.smt.terms import Term
@@ -58,6 +58,8 @@ class Ghost:
     depends: dict[int, frozenset[int]]
     count: Ghost | None = None
     """How many rows it is of; ``None`` if that is what it counts."""
+    opposite: Ghost | None = None
+    """Of the largest the smallest, and the other way round, where they number the rows of a group: no two rows share one."""
     _parts: dict[tuple[int, tuple[int, ...]], tuple[View, Key, Part]] = field(default_factory=dict)
     _functions: dict[str, tuple[Any, Callable[..., Term]]] = field(default_factory=dict)
     _values: dict[tuple[int, tuple[int, ...]], tuple[View, Key, Term]] = field(default_factory=dict)
@@ -93,11 +95,33 @@ class Ghost:
         write = view.writes[-1]
         if not self._looks_at(write.table, write.changed):
             return self.term(book, view.before, group)
+        if write.table is self.table and write.rest is not None and self.kind in {"count", "sum"}:
+            return self._other_rounds(book, view, write.rest, group)
         if self.kind in {"max", "min"} or write.table is not self.table or write.key is None:
             return self._function(view, f"{view.name}.{id(view)}")(*group)
         old, new = self.part(book, view.before, write.key), self.part(book, view, write.key)
         book.point(self.table, write.key)
         return self.term(book, view.before, group) + _added(new, group) - _added(old, group)
+
+    def _other_rounds(self, book: Book, view: View, rest: Rest, group: Key) -> Term:
+        """A group that other rounds of a loop cannot reach is as before; one that all of them add to grows by their number."""
+        before = self.term(book, view.before, group)
+        places = key_places(self.table) or ()
+        fixed, numbered = list[Term](), list[Term]()
+        for node, term in zip(self.groups, group, strict=True):
+            if isinstance(node, Column) and node.source == self.scan.id and node.place in places:
+                place = places.index(node.place)
+                if place in rest.fixed:
+                    fixed.append(smt.equal(term, rest.fixed[place]))
+                if place in rest.numbered:
+                    numbered.append(smt.equal(term, rest.numbered[place]))
+        unknown = self._function(view, f"{view.name}.{id(view)}")(*group)
+        exactly = rest.many is not None and self.kind == "count" and not self.way.last and len(self.way.steps) == 1
+        if exactly and len(fixed) == len(self.groups):
+            step = self.way.steps[0]
+            if not step.conditions:
+                return before + smt.choose(smt.every(fixed), rest.many, smt.number(0))
+        return smt.choose(smt.either(smt.no(smt.every(fixed)), *numbered), before, unknown)
 
     def touched(self, view: View) -> bool:
         return any(self._looks_at(write.table, write.changed) for write in view.writes)
@@ -111,6 +135,38 @@ class Ghost:
             made = smt.function(f"{self.kind}[{self.name}]@{name}", len(self.groups), "integer")
             self._functions[name] = (of, made)
         return self._functions[name][1]
+
+
+def _numbers(ghost: Ghost) -> bool:
+    """Whether the group and the measure make up the key of the table, and nothing is left out."""
+    nodes = [*ghost.groups, ghost.operand]
+    if not all(isinstance(node, Column) and node.source == ghost.scan.id for node in nodes) or ghost.way.last:
+        return False
+    step = ghost.way.steps[0]
+    places = [node.place for node in nodes if isinstance(node, Column)]
+    return len(ghost.way.steps) == 1 and not step.conditions and sorted(places) == sorted(key_places(ghost.table) or ())
+
+
+def _dense(book: Book, view: View, ghost: Ghost, group: Key, many: Term) -> None:
+    """There are no more rows than numbers from the smallest to the largest; if there are as many, all of them are there."""
+    assert ghost.opposite is not None
+    book.use(view, ghost.opposite, group)
+    one, other = ghost.term(book, view, group), ghost.opposite.term(book, view, group)
+    low, high = (one, other) if ghost.kind == "min" else (other, one)
+    book.fact(smt.implies(many >= 1, many <= high - low + 1))
+    assert isinstance(ghost.operand, Column)
+    named = {node.place: term for node, term in zip(ghost.groups, group, strict=True) if isinstance(node, Column)}
+    places = key_places(ghost.table) or ()
+    number = places.index(ghost.operand.place)
+
+    def there(_: Book, key: Key) -> Term:
+        alike = smt.every(smt.equal(key[places.index(place)], term) for place, term in named.items())
+        between = smt.both(low <= key[number], key[number] <= high, many == high - low + 1, many >= 1)
+        return smt.implies(smt.both(alike, between), view.row(ghost.table, key).there)
+
+    book.universals.append(Universal((ghost.table,), there))
+    for term in (low + 1, high):
+        book.point(ghost.table, tuple(named.get(place, term) for place in places))
 
 
 def _added(part: Part, group: Key) -> Term:
@@ -178,6 +234,10 @@ class Ghosts:
             return counted
         ghost = self._made(source, tuple(where), tuple(groups), kind, operand)
         ghost.count = counted
+        if kind in {"max", "min"} and ghost.opposite is None and _numbers(ghost):
+            other = self._made(source, tuple(where), tuple(groups), "min" if kind == "max" else "max", operand)
+            other.count = counted
+            ghost.opposite, other.opposite = other, ghost
         return ghost
 
     def _made(
@@ -257,29 +317,36 @@ def spelled(node: Any, ids: dict[int, int]) -> str:
     return repr(node)
 
 
-def ties(book: Book, view: View, ghost: Ghost, group: Key) -> None:
-    """What a group's aggregate has to do with single rows, as facts and as facts about all rows."""
+def ties(book: Book, view: View, ghost: Ghost, group: Key, *, near: bool) -> None:
+    """What a group's aggregate has to do with single rows, as facts and as facts about all rows.
+
+    ``near``: the transaction or the goal asks for it; of others, counts and sums are not told which rows they are of.
+    """
     count = ghost.count or ghost
     many = count.term(book, view, group)
     book.fact(many >= 0)
     value = ghost.term(book, view, group)
-    witness = book.fresh_key(ghost.table, "witness")
 
     def belongs(inside: Book, key: Key) -> Term:
         part = count.part(inside, view, key)
         return smt.both(part.counts, smt.all_equal(part.group, group))
 
-    book.fact(smt.implies(many >= 1, belongs(book, witness)))
     book.universals.append(Universal((ghost.table,), lambda inside, key: smt.implies(belongs(inside, key), many >= 1)))
+
+    if not near and ghost.kind in {"count", "sum"}:
+        book.fact(smt.implies(many == 0, value == 0))
+        return
+    witness = book.fresh_key(ghost.table, "witness")
+    book.fact(smt.implies(many >= 1, belongs(book, witness)))
 
     def two(inside: Book, one: Key, other: Key) -> Term:
         return smt.implies(
             smt.both(belongs(inside, one), belongs(inside, other), smt.no(smt.all_equal(one, other))), many >= 2
         )
 
-    book.universals.append(Universal((ghost.table, ghost.table), two))
     match ghost.kind:
         case "count":
+            book.universals.append(Universal((ghost.table, ghost.table), two))
             other = book.fresh_key(ghost.table, "witness")
             book.fact(smt.implies(many >= 2, smt.both(belongs(book, other), smt.no(smt.all_equal(other, witness)))))
         case "sum":
@@ -294,4 +361,6 @@ def ties(book: Book, view: View, ghost: Ghost, group: Key) -> None:
                 return smt.implies(belongs(inside, key), measure >= value if least else measure <= value)
 
             book.universals.append(Universal((ghost.table,), bounded))
+            if ghost.opposite is not None:
+                _dense(book, view, ghost, group, many)
             book.fact(smt.implies(many >= 1, ghost.part(book, view, witness).measure == value))

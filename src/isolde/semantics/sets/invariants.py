@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from isolde.semantics.core.nodes import below, query_of
+from isolde.semantics.core.nodes import Column, below, query_of
 from isolde.semantics.core.relations import Derived, Query, Scan, query_parts, scans
 from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.ghosts import Ghosts
@@ -19,13 +19,16 @@ from isolde.smt.terms import Term
 class Condition:
     """An invariant. ``rows``: the scans whose rows, one of each, may violate it together; the rest follows from those.
 
-    ``tables``: positions of all tables that it looks at.
+    ``tables``: positions of all tables that it looks at. ``aggregates``: whether it is about groups of rows.
+    ``columns``: tables and places of the columns that it looks at.
     """
 
     name: str
     query: Query
     rows: tuple[Scan, ...]
     tables: frozenset[int]
+    aggregates: bool
+    columns: frozenset[tuple[int, int]]
 
     def violated(self, tables: Tables, keys: Sequence[Key]) -> Term:
         """That the rows of these keys violate it."""
@@ -45,7 +48,7 @@ def condition(name: str, query: Query, ghosts: Ghosts) -> Condition:
         return book.fresh_key(scan.table)
 
     _violated(query, Tables(book, ghosts, View(Base(f"shape of {name}"))), free)
-    return Condition(name, query, tuple(rows), frozenset(tables_of(query)))
+    return Condition(name, query, tuple(rows), frozenset(tables_of(query)), bool(book.uses), frozenset(_columns(query)))
 
 
 def _violated(query: Query, tables: Tables, free: Free) -> Term:
@@ -57,6 +60,20 @@ def _violated(query: Query, tables: Tables, free: Free) -> Term:
         env.aggregates = [tables.grouped(query.source, query.where, env, one) for one in query.grouping.aggregates]
         return tables.reader().holds(query.grouping.having, env)
     return tables.top_group(query, env, free)
+
+
+def _columns(query: Query) -> Iterator[tuple[int, int]]:
+    tables = {leaf.id: leaf.table.position for leaf in scans(query.source) if isinstance(leaf, Scan)}
+    for leaf in scans(query.source):
+        if isinstance(leaf, Derived):
+            yield from _columns(leaf.query)
+    for part in query_parts(query):
+        for node in below(part):
+            inside = query_of(node)
+            if inside is not None:
+                yield from _columns(inside)
+            if isinstance(node, Column) and node.source in tables:
+                yield tables[node.source], node.place
 
 
 def tables_of(query: Query) -> Iterator[int]:

@@ -8,23 +8,26 @@ from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.state import Base, Book, Key, View, Write
 from isolde.semantics.sets.timeline import Timeline
 from isolde.semantics.sets.values import Symbol
+from isolde.smt.terms import Term
 
 
 class Path:
     """``fresh_rows``: rows that the transaction made, of tables without a key: they are in no state before.
 
-    ``reads``: what was read in which state.
+    ``reads``: what was read in which state. ``focus``: the rounds of loops that are looked at; a proof may choose them.
     """
 
     def __init__(self, book: Book, env: Environment, writes: tuple[Write, ...], timeline: Timeline) -> None:
         self.book, self.env, self.writes, self.timeline = book, env, writes, timeline
         self.fresh_rows: list[tuple[TableInfo, Key]] = []
         self.arguments: list[Symbol] = []
+        self.focus: list[Term] = []
         self.reads: list[tuple[Base, Statement, Environment]] = []
         self._views: dict[tuple[int, int], View] = {}
 
     def copy(self) -> Path:
         new = Path(self.book.copy(), self.env.copy(), self.writes, self.timeline.copy())
+        new.focus = list(self.focus)
         new.fresh_rows, new.arguments, new.reads = list(self.fresh_rows), self.arguments, list(self.reads)
         return new
 

@@ -115,9 +115,9 @@ class Tables:
         for node in query.grouping.keys:
             value = None
             for condition in equations:
-                equation = _equation(condition, {source.id})
-                if equation is not None and query.outputs[equation[0].place].value == node:
-                    value = reader.value(equation[1], env)
+                named = equation(condition, {source.id})
+                if named is not None and query.outputs[named[0].place].value == node:
+                    value = reader.value(named[1], env)
             if value is None:
                 raise outside("a group that is not joined by all that it is grouped by")
             wanted.append((node, value.known))
@@ -172,10 +172,10 @@ class Tables:
         known: list[Term] = []
         reader = self.reader()
         for condition in where:
-            equation = _equation(condition, inner)
-            if equation is not None:
-                value = reader.value(equation[1], env)
-                groups.append((equation[0], value.known))
+            named = equation(condition, inner)
+            if named is not None:
+                value = reader.value(named[1], env)
+                groups.append((named[0], value.known))
                 known.append(smt.no(value.null))
             elif _depends_only_on(condition, inner):
                 filters.append(condition)
@@ -215,7 +215,7 @@ def _depends_only_on(node: Expression, inner: set[int]) -> bool:
     return depends_on(node) <= inner and not any(isinstance(part, Variable | Field | Bound) for part in below(node))
 
 
-def _equation(node: Expression, inner: set[int]) -> tuple[Column, Expression] | None:
+def equation(node: Expression, inner: set[int]) -> tuple[Column, Expression] | None:
     """A column of a source equal to something from outside of it."""
     if not isinstance(node, Apply) or node.primitive.name != "=":
         return None
@@ -234,10 +234,10 @@ def alternatives(condition: Expression, scan: Scan) -> list[Expression] | None:
     if isinstance(condition, Logic) and condition.decides:
         left, right = alternatives(condition.left, scan), alternatives(condition.right, scan)
         return None if left is None or right is None else left + right
-    equation = _equation(condition, {scan.id})
-    if equation is None or equation[0].place != places[0]:
+    named = equation(condition, {scan.id})
+    if named is None or named[0].place != places[0]:
         return None
-    return [equation[1]]
+    return [named[1]]
 
 
 def free_scans(query: Query) -> Iterator[Scan]:

@@ -6,7 +6,7 @@ through a transaction: facts, facts about all rows (instantiated at the rows tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -72,17 +72,43 @@ class Base:
         return self._functions[index]
 
 
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Which rows the other rounds of a loop may write: parts of the key, by place, that are alike in all rounds, or in none.
+
+    ``many``: how many rows they insert; ``None``: not known.
+    """
+
+    fixed: Mapping[int, Term]
+    numbered: Mapping[int, Term]
+    many: Term | None
+
+    def may(self, key: Key) -> Term:
+        fixed = smt.every(smt.equal(key[place], term) for place, term in self.fixed.items())
+        return smt.both(fixed, *(smt.no(smt.equal(key[place], term)) for place, term in self.numbered.items()))
+
+
+At = Callable[..., tuple[Term, Row]]
+
+
 @dataclass(frozen=True, eq=False)
 class Write:
     """What a statement does to a table. ``at`` gives, for a key, whether the row is written and what it is then.
 
     ``key``: the one row that may be written; ``None``: any. ``changed``: the columns that change, ``None`` if rows come or go.
+    ``equations``: what places of the key are in all rows that are written. ``rest``: it stands for rounds of a loop; ``at`` is
+    then also given the row as it was.
     """
 
     table: TableInfo
-    at: Callable[[Key], tuple[Term, Row]]
+    at: At
     key: Key | None
     changed: frozenset[int] | None
+    equations: tuple[tuple[int, Term], ...] = ()
+    rest: Rest | None = None
+
+    def written(self, key: Key, before: Row) -> tuple[Term, Row]:
+        return self.at(key) if self.rest is None else self.at(key, before)
 
 
 class View:
@@ -113,7 +139,7 @@ class View:
             row = self.before.row(info, key)
             write = self.writes[-1]
             if write.table is info:
-                hit, new = write.at(key)
+                hit, new = write.written(key, row)
                 if smt.is_true(hit):
                     row = new
                 elif not smt.is_false(hit):
@@ -132,7 +158,7 @@ class Committed(View):
 
     def counter(self, info: TableInfo, counted: Counted, key: Key) -> Term:
         """One more than before, for a row that was written (or locked)."""
-        touched = [write.at(key)[0] for write in self.writes if write.table is info]
+        touched = [write.at(key)[0] for write in self.writes if write.table is info and write.rest is None]
         if counted == "locked":
             touched += [smt.both(held, smt.all_equal(key, own)) for table, own, held in self.locked if table is info]
         before = self.base.counter(info, counted, key)
@@ -148,6 +174,11 @@ class Names:
     def fresh(self, name: str) -> str:
         self._next += 1
         return f"{name}!{self._next}"
+
+    @property
+    def last(self) -> int:
+        """The number of the last name."""
+        return self._next
 
 
 class Book:

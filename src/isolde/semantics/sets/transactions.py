@@ -10,11 +10,12 @@ from isolde.levels.specifications import Specification
 from isolde.semantics.core import steps as core
 from isolde.semantics.core.nodes import Expression, Variable
 from isolde.semantics.core.relations import Delete, Insert, Query, Statement, Update
-from isolde.semantics.core.types import Sort, ValueType
+from isolde.semantics.core.types import BIGINT, Sort, ValueType
 from isolde.semantics.sets.changes import Changes
 from isolde.semantics.sets.expressions import Environment, Reader
 from isolde.semantics.sets.fetching import Fetching
 from isolde.semantics.sets.ghosts import Ghosts
+from isolde.semantics.sets.loops import Rounds, counters, others
 from isolde.semantics.sets.path import Path
 from isolde.semantics.sets.state import Base, Book, Names
 from isolde.semantics.sets.timeline import Timeline
@@ -190,17 +191,105 @@ class Execution:
 
     def _loop(self, step: core.ForEach | core.ForRange | core.While, path: Path) -> list[tuple[Path, Signal]]:
         if any(_writes(step.body)):
-            raise outside("a loop that writes")
+            return self._writing_loop(step, path)
         # What such a loop leaves in variables is not known; it may end the procedure, or the transaction.
         ends = any(isinstance(one, core.Return) for one in all_steps(step.body))
         if isinstance(step, core.ForEach) and not isinstance(step.rows, int):
             path.timeline.plain(path.book)
-        for slot, kind in _assigned(step):
-            path.env.variables[slot] = self._unknown(path, kind)
+        rows = (
+            path.env.variables.get(step.rows) if isinstance(step, core.ForEach) and isinstance(step.rows, int) else None
+        )
+        starts = {slot: path.env.variables.get(slot, NULL) for slot in counters(step.body)}
+        self._forget(step, path)
+        if isinstance(rows, RowsValue) and not any(isinstance(one, core.Jump) for one in all_steps(step.body)):
+            for slot, added in counters(step.body).items():
+                start = starts[slot]
+                if isinstance(start, Value):
+                    path.env.variables[slot] = Value(start.known + added * rows.count, start.null)
         found: list[tuple[Path, Signal]] = [(path, None)]
         if ends:
             found.append((path.copy(), ("return", 0)))
         return found
+
+    def _writing_loop(self, step: core.ForEach | core.ForRange | core.While, path: Path) -> list[tuple[Path, Signal]]:
+        if isinstance(step, core.While) or any(isinstance(one, core.Return) for one in all_steps(step.body)):
+            raise outside("WHILE that writes, or a loop that writes and returns")
+        if any(isinstance(one, core.ForEach | core.ForRange | core.While) for one in all_steps(step.body)):
+            raise outside("a loop inside of a loop that writes")
+        book, reader = path.book, self._reader(path)
+        since = book.names.last
+        focus = book.fresh("focus")
+        path.focus.append(focus)
+        if isinstance(step, core.ForRange):
+            first, last = reader.value(step.first, path.env).known, reader.value(step.last, path.env).known
+            rounds = Rounds(smt.choose(last >= first, last - first + 1, smt.number(0)), focus - first)
+        else:
+            rows = path.env.variables.get(step.rows) if isinstance(step.rows, int) else None
+            if rows is None:
+                path.timeline.plain(book)
+            many = rows.count if isinstance(rows, RowsValue) else book.fresh("many")
+            book.fact(many >= 0)
+            rounds = Rounds(many, focus)
+        steady = {slot: added for slot, added in counters(step.body).items() if added}
+        starts = {slot: path.env.variables.get(slot, NULL) for slot in steady}
+        once = not any(isinstance(one, core.Jump) for one in all_steps(step.body))
+        # A first run tells what a round writes; what it learned besides is forgotten.
+        trial = path.copy()
+        self._enter(step, trial, rounds, starts, steady)
+        index = [focus, *(v.term for s in steady if isinstance(v := trial.env.variables[s], Value))]
+        index += [term + steady[slot] for slot, term in zip(steady, index[1:], strict=False)]
+        written = [found.writes[len(path.writes) :] for found, _ in self._steps(step.body, [trial])]
+        found: list[tuple[Path, Signal]] = []
+        for inside in (True, False):
+            way = path.copy()
+            way.book.fact(rounds.inside if inside else smt.no(rounds.inside))
+            left = rounds.many - 1 if inside else rounds.many
+            before = way.book.fresh("before")
+            way.book.fact(smt.both(before >= 0, before <= left))
+            way.writes += tuple(others(way.book, written, since, index, before if once else None))
+            ways = [way]
+            if inside:
+                self._enter(step, way, rounds, starts, steady)
+                ways = [one for one, _ in self._steps(step.body, [way])]
+            for one in ways:
+                one.writes += tuple(others(one.book, written, since, index, left - before if once else None))
+                self._forget(step, one)
+                for slot, start in starts.items():
+                    if isinstance(start, Value):
+                        one.env.variables[slot] = Value(start.known + steady[slot] * rounds.many, start.null)
+                found.append((one, None))
+        return found
+
+    def _forget(self, step: core.ForEach | core.ForRange | core.While, path: Path) -> None:
+        for slot, kind in _assigned(step):
+            path.env.variables[slot] = self._unknown(path, kind)
+
+    def _enter(
+        self,
+        step: core.ForEach | core.ForRange,
+        path: Path,
+        rounds: Rounds,
+        starts: dict[int, Symbol],
+        steady: dict[int, int],
+    ) -> None:
+        """Variables as they are when the round begins that is looked at."""
+        self._forget(step, path)
+        for slot, start in starts.items():
+            if isinstance(start, Value):
+                path.env.variables[slot] = Value(start.known + steady[slot] * rounds.number, start.null)
+        if isinstance(step, core.ForRange):
+            path.env.variables[step.slot] = Value(path.focus[-1])
+            return
+        rows = path.env.variables.get(step.rows) if isinstance(step.rows, int) else None
+        width = rows.width if isinstance(rows, RowsValue) else 64
+        given = isinstance(step.rows, int) and step.rows < len(self.parameters)
+        reader = self._reader(path)
+        path.env.rows[step.source] = tuple(reader.unknown(BIGINT, nonnull=given) for _ in range(width))
+        for assign in step.assigns:
+            if isinstance(assign, core.AssignRow):
+                self._assign_row(assign, path, smt.TRUE)
+            else:
+                self._assign(assign, path)
 
 
 def all_steps(steps: Sequence[core.Step]) -> Iterator[core.Step]:

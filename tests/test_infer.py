@@ -1,0 +1,93 @@
+"""``isolde infer``: applications whose weakest levels are known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from isolde.cli.main import cli
+from isolde.engines.infer.candidates import candidates
+from isolde.engines.infer.obligations import Obligations
+from isolde.engines.infer.problem import Problem
+from isolde.engines.infer.prove import Prover
+from isolde.levels.specifications import CANDIDATES, specification
+from isolde.workloads.applications import application_named
+
+RC, RR, SER = CANDIDATES
+SAMPLES = Path(__file__).parent / "samples"
+
+
+def _infer(*arguments: str) -> tuple[int, dict[str, Any]]:
+    result = CliRunner().invoke(cli, ["infer", *arguments, "--json"], standalone_mode=False)
+    assert result.exception is None, result.exception
+    return result.return_value, json.loads(result.stdout)
+
+
+def _prover(name: str, database: str, *invariants: str) -> Prover:
+    problem = Problem(application_named(name), invariants, ())
+    listed = {one.name: one for one in candidates(problem)}
+    levels = {level: specification(database, level) for level in CANDIDATES}
+    return Prover(Obligations(problem, listed, problem.conditions), levels, problem.transactions)
+
+
+@pytest.mark.parametrize(("database", "cancel"), [("postgresql", RR), ("mariadb", SER)])
+def test_courseware_gets_its_levels(database: str, cancel: str) -> None:
+    status, document = _infer("courseware", "--database", database)
+    assert status == 0
+    assert document["complete"]
+    wanted = {
+        "enroll": SER, "leave": RC, "register": RC, "deregister": SER, "add_course": RC, "cancel_course": cancel,
+    }  # fmt: skip
+    assert document["assignments"] == [wanted]
+    for result in document["results"]:
+        assert (result["level"], result["status"]) == (wanted[result["transaction"]], "proved")
+        assert {one["status"] for one in result["weaker"]} <= {"refused"}
+        assert all(one["confirmed"] == "explored" and one["schedule"]["steps"] for one in result["weaker"])
+
+
+def test_smallbank_on_postgresql_needs_a_snapshot_for_two() -> None:
+    prover = _prover("smallbank", "postgresql")
+    weakest = dict.fromkeys(prover.transactions, RC)
+    failed = {(one.transaction, one.invariant) for one in prover.attempt(weakest).failures}
+    assert {name for name, _ in failed} == {"amalgamate", "transact_savings"}
+    assert prover.attempt(weakest | {"amalgamate": RR, "transact_savings": RR}).proved
+
+
+def test_enroll_as_printed_breaks_alone() -> None:
+    status, document = _infer(str(SAMPLES / "figure_12.py"), "--database", "postgresql", "--time", "1")
+    enroll = document["results"][0]
+    assert status == 1
+    assert (enroll["level"], enroll["status"], enroll["serially"]) == (None, "refused", True)
+    assert enroll["invariant"] == "I1-student"
+    assert enroll["state"]["course"]
+
+
+@pytest.mark.parametrize("name", ["new_order", "payment", "delivery"])
+def test_tpcc_keeps_its_first_four_conditions_alone(name: str) -> None:
+    prover = _prover("tpcc", "postgresql", *(f"condition-{number}" for number in range(1, 5)))
+    assert prover.serially(name) == []
+    assert prover.can_commit(name)
+
+
+def test_what_is_proved_of_nothing_is_told() -> None:
+    assert all(_prover("courseware", "mariadb").can_commit(name) for name in ("enroll", "leave", "deregister"))
+
+
+def test_questions_are_written_down(tmp_path: Path) -> None:
+    _infer("courseware", "--database", "mariadb", "--transaction", "register", "--smtlib", str(tmp_path))
+    texts = [path.read_text() for path in tmp_path.glob("*.smt2")]
+    assert texts
+    assert all("(check-sat)" in text for text in texts)
+
+
+def test_mistakes_are_told_in_a_line() -> None:
+    for arguments in (
+        ("courseware", "--database", "oracle"),
+        ("courseware", "--database", "mariadb", "--invariant", "I9"),
+    ):
+        with pytest.raises(Exception, match=r"oracle|I9"):
+            CliRunner().invoke(cli, ["infer", *arguments], standalone_mode=False, catch_exceptions=False)
