@@ -46,10 +46,11 @@ benchmark: $(VENV)/.benchmark-extras
 	$(BIN)/python benchmarks/linearizable.py
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/compiling.py
+	$(BIN)/python benchmarks/certify.py --small
 
 # Some minutes: where the order of writes is open.
 benchmark-search: $(VENV)/.benchmark-extras
-	$(BIN)/python benchmarks/ordering.py
+	$(BIN)/python benchmarks/ordering.py --limit 10
 	$(BIN)/python benchmarks/search.py --growth
 	$(BIN)/python benchmarks/deletes.py
 

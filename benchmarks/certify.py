@@ -5,7 +5,7 @@ Item operations are reads and writes of 1,000 keys, five a transaction, half of 
 figure 10 (100 keys; 10, 50 and 90 % of reads and updates by a condition). Each cell is a process of its own; seconds of processor
 time, reading both files included, the start of the program not. The paper's figures are of other hardware and of checking alone.
 
-    python benchmarks/certify.py [--small] [--svg FILE]
+    python benchmarks/certify.py [--small] [--repeat N] [--svg FILE]
 """
 
 from __future__ import annotations
@@ -46,30 +46,30 @@ print(json.dumps([time.process_time() - began, time.perf_counter() - wall, findi
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", action="store_true", help="leave out the largest histories")
+    parser.add_argument("--repeat", type=int, default=3, help="the best of so many")
     parser.add_argument("--svg", type=Path, default=Path(__file__).resolve().parent / "certify.svg")
     arguments = parser.parse_args()
     FOLDER.mkdir(exist_ok=True)
-    rows: list[list[str]] = []
+    print(markdown(["operations", "transactions", "told", "seconds", "verdict", "the paper"], []))
     items: dict[str, list[tuple[float, float]]] = {"order of versions": [], "serialization order": []}
     for size in ITEMS[:-1] if arguments.small else ITEMS:
         path, told, serial = _items(size)
         for name, certificate in (("order of versions", told), ("serialization order", serial)):
-            seconds, verdict = _measured(path, certificate)
+            seconds, verdict = _measured(path, certificate, arguments.repeat)
             items[name].append((size, seconds))
-            rows.append(["items", f"{size:,}", name, f"{seconds:.2f}", verdict, _paper("items", size, name)])
+            _print("items", f"{size:,}", name, f"{seconds:.2f}", verdict, _paper("items", size, name))
     curves = [Curves("items (figures 9 and 11)", "transactions", "seconds", items)]
     for name in ("order of versions", "serialization order"):
         lines: dict[str, list[tuple[float, float]]] = {}
         for share in SHARES:
             for size in PREDICATES[:-1] if arguments.small else PREDICATES:
                 path, told, serial = _predicates(size, share)
-                seconds, verdict = _measured(path, told if name == "order of versions" else serial)
+                seconds, verdict = _measured(path, told if name == "order of versions" else serial, arguments.repeat)
                 lines.setdefault(f"{share} % predicates", []).append((size, seconds))
                 paper = _paper("predicates", size, name) if share == 50 else ""
-                rows.append([f"{share} % predicates", f"{size:,}", name, f"{seconds:.2f}", verdict, paper])
+                _print(f"{share} % predicates", f"{size:,}", name, f"{seconds:.2f}", verdict, paper)
         figure = "10" if name == "order of versions" else "12"
         curves.append(Curves(f"predicates, {name} (figure {figure})", "transactions", "seconds", lines))
-    print(markdown(["operations", "transactions", "told", "seconds", "verdict", "the paper"], rows))
     arguments.svg.write_text(drawn_curves(curves), encoding="utf-8")
 
 
@@ -78,10 +78,14 @@ def _paper(kind: str, size: int, name: str) -> str:
     return "" if found is None else str(found[0] if name == "order of versions" else found[1])
 
 
-def _measured(path: Path, certificate: Path) -> tuple[float, str]:
-    """The best of three."""
+def _print(*cells: str) -> None:
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def _measured(path: Path, certificate: Path, repeat: int) -> tuple[float, str]:
+    """The best of so many, in seconds, and the verdict."""
     answers: list[list[Any]] = []
-    for _ in range(3):
+    for _ in range(repeat):
         done = subprocess.run(
             [sys.executable, "-c", _CHILD, str(path), str(certificate)], capture_output=True, text=True, check=True
         )
