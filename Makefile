@@ -54,10 +54,11 @@ benchmark-search: $(VENV)/.benchmark-extras
 	$(BIN)/python benchmarks/search.py --growth
 	$(BIN)/python benchmarks/deletes.py
 
-# Three minutes: runs on a private PostgreSQL, against pgbench; steps of schedules.
+# Some minutes: runs on a private PostgreSQL, against pgbench; steps of schedules; what asking for the order costs.
 benchmark-run: $(VENV)/.test-extras
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/schedules.py postgresql
+	$(BIN)/python benchmarks/recover.py
 
 # Some minutes: exploring the clients of five applications; store models.
 benchmark-explore: $(VENV)/.test-extras

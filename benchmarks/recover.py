@@ -3,7 +3,7 @@
 In turns on one private server, the same plans: seconds of the run as it is, of the run that is listened to, and seconds that
 the database is asked afterwards. Everything is a ratio to the run as it is.
 
-    python benchmarks/recover.py [--rounds N] [--transactions N]
+    python benchmarks/recover.py [--rounds N] [--transactions N] [--only DATABASE]
 """
 
 from __future__ import annotations
@@ -56,10 +56,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--transactions", type=int, default=3000)
+    parser.add_argument("--only", default="", help="one database")
     arguments = parser.parse_args()
     print("| database | level | workload | run, µs a transaction | listened to, ratio | recovery after it, ratio |")
     print("| --- | --- | --- | --- | --- | --- |")
     for kind, isolation, workload in CASES:
+        if arguments.only not in ("", kind):
+            continue
         few = arguments.transactions // 10 if workload == "tpcc" or kind == "etcd" else arguments.transactions
         with start(kind, **started_with(kind)) as server:
             plain, listened, asked = [], [], []
