@@ -297,10 +297,16 @@ class Evaluation:
         return None if at is None or at == INITIAL else self.world.lines[number].versions[at]
 
     def _blind(self, place: Place, asked: Asked) -> Evaluated:
-        """A statement without a version set: the rows that it is told to have written, from the versions before them."""
+        """A statement without a version set: the rows that it is told to have written, from the versions before them.
+
+        What an INSERT of values writes does not depend on the tables, so that it is known whether or not the certificate tells
+        of it: of the versions of one transaction it may list only the last.
+        """
         evaluated = Evaluated()
         if asked.form.what == "query":
             return evaluated
+        if asked.form.what == "insert" and asked.form.simple and not asked.form.upsert:
+            return self._inserted(place, asked)
         own: dict[int, Row | None] = {}
         for other in self._changing.get(place[0], ()):
             if other < place[1]:
@@ -315,6 +321,18 @@ class Evaluation:
             evaluated.before[number], evaluated.written[number] = row, after
             if number not in own and row is not None and asked.form.what != "insert":
                 evaluated.used.append((number, version))
+        return evaluated
+
+    def _inserted(self, place: Place, asked: Asked) -> Evaluated:
+        running = self.running(asked, self.no_rows, [{} for _ in self.shared.tables])
+        evaluated = running.evaluated()
+        evaluated.used = []
+        if not evaluated.wrong:
+            op = self.world.history.transactions[place[0]].ops[place[1]]
+            assert isinstance(op, Sql)
+            assert running.answer is not None
+            evaluated.wrong = difference(op.content, asked.form, running.answer, self.world.sql.counts)
+        self._write_what_is_listed(place, evaluated)
         return evaluated
 
     def one_row(self, asked: Asked, number: int, row: Row | None) -> Row | None:

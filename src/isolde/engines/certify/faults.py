@@ -10,7 +10,6 @@ from isolde.engines.certify.evaluate import Evaluation, Unknown
 from isolde.engines.certify.fit import Place
 from isolde.engines.certify.sentences import row_name, txn_name
 from isolde.engines.certify.told import Fault
-from isolde.engines.certify.world import INITIAL
 
 MISMATCH = "result-set-mismatch"
 
@@ -91,7 +90,7 @@ class Faults:
     def _without_version(self, place: Place) -> None:
         """Rows that a statement changed and that the certificate has no version of."""
         world, done = self.world, self.evaluation.done[place]
-        if place not in world.reads or done.wrong:
+        if done.wrong:
             return
         for number, row in done.written.items():
             if row == done.before.get(number):
@@ -107,18 +106,20 @@ class Faults:
         """An INSERT over a live version, an UPDATE or DELETE of a dead one."""
         world = self.world
         for number, line in world.lines.items():
-            for at, place in enumerate(line.versions):
+            for at, place in enumerate(line.every):
                 asked = world.asked.get(place)
                 if asked is None or not line.complete or asked.form.upsert:
                     continue
+                # Of a transaction's own versions only the last has to be listed: one that is not came just before.
                 own = self.evaluation.own(place).get(number)
-                version = own if own is not None else world.version(number, at - 1) if at > 0 else None
+                listed = line.every[at - 1] if at > 0 else None
+                version = own if own is not None and own not in line.listed else listed
                 try:
                     before = self.evaluation.content(number, version)
                 except Unknown:
                     continue
                 what, writer = row_name(world.objects.name[number]), self._name(place[0])
-                others = () if at - 1 == INITIAL else (line.versions[at - 1][0],)
+                others = () if listed is None else (listed[0],)
                 if asked.form.what == "insert" and before is not None:
                     text = f"{writer} inserted {what}, and by the order of its versions {shown_row(before)} was there already."
                 elif asked.form.what in ("update", "delete") and before is None:

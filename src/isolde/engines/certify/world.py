@@ -73,7 +73,8 @@ class Objects:
 class Line:
     """The versions of one object that were installed, oldest first: the last of each transaction.
 
-    ``at`` is the place of a transaction's version among them, ``listed`` all places that the certificate names. ``ranks`` are
+    ``at`` is the place of a transaction's version among them, ``every`` all versions that the certificate names, in its order,
+    and ``listed`` the same as a set. ``ranks`` are
     the writers' places in ``commits`` where these only rise, so that they can be searched; else ``None``.
     ``last`` is, by transaction, the last of its operations that the certificate names.
     ``again`` are pairs of transactions of which the first wrote before and after the second.
@@ -81,6 +82,7 @@ class Line:
 
     versions: list[Place]
     at: dict[int, int]
+    every: tuple[Place, ...]
     listed: frozenset[Place]
     complete: bool
     ranks: list[int] | None
@@ -140,7 +142,9 @@ class World:
         for txn, index in versions:
             latest[txn] = max(index, latest.get(txn, index))
         searched = ranks if rising else None
-        self.lines[number] = Line(kept, places, frozenset(versions), not partial, searched, again, latest)
+        self.lines[number] = Line(
+            kept, places, tuple(versions), frozenset(versions), not partial, searched, again, latest
+        )
         for txn in places:
             self.installed_by.setdefault(txn, []).append(number)
 
