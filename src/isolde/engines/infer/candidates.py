@@ -199,5 +199,16 @@ def _filled(problem: Problem, info: TableInfo, place: int) -> Iterator[Candidate
             stays = smt.implies(before.there, after.there)
             return smt.both(stays, smt.implies(row.there, later.there), smt.implies(passed, later.there))
 
+        def above(book: Book, old: State, new: State, key: Key, other: TableInfo = other) -> Term:
+            counter = key[:-1]
+            before, after = book.row(old, info, counter), book.row(new, info, counter)
+            low = before.values[place].known
+            rises = smt.implies(before.there, smt.both(after.there, low <= after.values[place].known))
+            comes = smt.both(new.row(other, key).there, smt.no(old.row(other, key).there))
+            return smt.both(rises, smt.implies(smt.both(comes, before.there), low <= key[-1]))
+
+        called = f"{info.table.columns[place].name} of {info.table.name}"
+        both = frozenset({info.position, other.position})
+        yield Candidate(f"{other.table.name}: new rows are not below {called}", other, both, frozenset(), above, False)
         name = f"{other.table.name}: numbers below {info.table.columns[place].name} of {info.table.name} are taken"
         yield Candidate(name, other, frozenset({info.position, other.position}), frozenset(), step, True)
