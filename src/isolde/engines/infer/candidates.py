@@ -174,6 +174,13 @@ def _ordered(info: TableInfo, place: int) -> Iterator[Candidate]:
             )
 
 
+def _as_near(book: Book, info: TableInfo, key: Key) -> None:
+    """Names a row that is as near to what the transaction names as the row that this is said of."""
+    depth, book.depth = book.depth, max(book.depth - 1, 0)
+    book.point(info, key)
+    book.depth = depth
+
+
 def _filled(problem: Problem, info: TableInfo, place: int) -> Iterator[Candidate]:
     """Numbers below a counter that it did not pass before are taken: rows of another table have them, and stay."""
     places = key_places(info)
@@ -188,7 +195,8 @@ def _filled(problem: Problem, info: TableInfo, place: int) -> Iterator[Candidate
 
         def step(book: Book, old: State, new: State, key: Key, other: TableInfo = other) -> Term:
             counter = key[:-1]
-            before, after = book.row(old, info, counter), book.row(new, info, counter)
+            _as_near(book, info, counter)
+            before, after = old.row(info, counter), new.row(info, counter)
             row, later = old.row(other, key), new.row(other, key)
             passed = smt.both(
                 before.there,
@@ -199,5 +207,17 @@ def _filled(problem: Problem, info: TableInfo, place: int) -> Iterator[Candidate
             stays = smt.implies(before.there, after.there)
             return smt.both(stays, smt.implies(row.there, later.there), smt.implies(passed, later.there))
 
+        def above(book: Book, old: State, new: State, key: Key, other: TableInfo = other) -> Term:
+            counter = key[:-1]
+            _as_near(book, info, counter)
+            before, after = old.row(info, counter), new.row(info, counter)
+            low = before.values[place].known
+            rises = smt.implies(before.there, smt.both(after.there, low <= after.values[place].known))
+            comes = smt.both(new.row(other, key).there, smt.no(old.row(other, key).there))
+            return smt.both(rises, smt.implies(smt.both(comes, before.there), low <= key[-1]))
+
+        called = f"{info.table.columns[place].name} of {info.table.name}"
+        both = frozenset({info.position, other.position})
+        yield Candidate(f"{other.table.name}: new rows are not below {called}", other, both, frozenset(), above, False)
         name = f"{other.table.name}: numbers below {info.table.columns[place].name} of {info.table.name} are taken"
         yield Candidate(name, other, frozenset({info.position, other.position}), frozenset(), step, True)

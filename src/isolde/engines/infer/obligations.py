@@ -321,6 +321,9 @@ def _looked(path: Path) -> dict[int, tuple[frozenset[int], bool]]:
     for base, statement, _ in path.reads:
         if isinstance(statement, Query):
             tables = frozenset(tables_of(statement))
+            if statement.limit is not None:
+                # The first of several rows is the smallest of a group.
+                grouped.add(id(base))
         else:
             assert not isinstance(statement, Insert)
             tables = frozenset({statement.scan.table.position})
