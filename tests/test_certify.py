@@ -183,6 +183,33 @@ def test_orders_that_contradict_the_statements_are_the_databases_fault() -> None
     assert verdicts(unchanged, _certificate({}, ("a",), {("a", 0): 0}))["serializable"] is True
 
 
+def test_of_the_versions_of_one_transaction_the_last_is_enough() -> None:
+    """Its later statements see what it wrote all the same, an INSERT without a version set included."""
+    ops = [
+        _op("INSERT INTO t VALUES (3, 9, 0)", count=1),
+        _op("SELECT count(*) FROM t", [[3]]),
+        _op("DELETE FROM t WHERE c1 = 9", count=1),
+    ]
+    certificate = _certificate({3: [("w", 2)]}, ("w",), {("w", 1): 0, ("w", 2): 0})
+    assert _names(_history(("w", ops)), certificate) == []
+    wrong = [_op("INSERT INTO t VALUES (3, 9, 0)", count=2), *ops[1:]]
+    assert _names(_history(("w", wrong)), certificate) == ["result-set-mismatch"]
+    untold = _certificate({}, ("w",), {("w", 1): 0})
+    assert _names(_history(("w", ops[:2])), untold) == ["result-set-mismatch"]
+
+
+def test_every_version_that_is_listed_is_held_against_its_statement() -> None:
+    """The first of two updates of one transaction cannot have met a row that was deleted before it, although it is not its last."""
+    delete = ("d", [_op("DELETE FROM t WHERE c0 = 1", count=1)])
+    updates = (
+        "u",
+        [_op("UPDATE t SET c2 = 1 WHERE c0 = 1", count=1), _op("UPDATE t SET c2 = 2 WHERE c0 = 1", count=1)],
+    )
+    sees: dict[VersionId, int | VersionSet] = {("d", 0): 0, ("u", 0): 0, ("u", 1): 0}
+    certificate = _certificate({1: [("d", 0), ("u", 0), ("u", 1)]}, ("d", "u"), sees)
+    assert _names(_history(delete, updates), certificate, "pl-2") == ["result-set-mismatch"]
+
+
 def test_a_phantom_is_named_with_the_predicate_and_the_row() -> None:
     history = _history(
         ("a", [_op(_COUNT, [[1]]), _op("INSERT INTO t VALUES (3, 60, 0)", count=1)]),

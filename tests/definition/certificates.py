@@ -345,11 +345,13 @@ class Definition:
         return operation.content
 
     def _bad_order(self) -> bool:
-        for thing, line in self.lines.items():
+        for thing, listed in self.listed.items():
+            line = list(dict.fromkeys(listed))
             for at, op in enumerate(line):
                 text = self.texts[op]
                 own = self.own(op, thing)
-                before = self.content(thing, own if own is not None else line[at - 1] if at else None)
+                unlisted = own is not None and own not in line
+                before = self.content(thing, own if unlisted else line[at - 1] if at else None)
                 if text.kind == "insert" and not text.upsert and before is not None:
                     return True
                 if text.kind in ("update", "delete") and before is None:

@@ -106,13 +106,14 @@ class Faults:
         """An INSERT over a live version, an UPDATE or DELETE of a dead one."""
         world = self.world
         for number, line in world.lines.items():
-            for at, place in enumerate(line.every):
+            every = tuple(dict.fromkeys(line.every))
+            for at, place in enumerate(every):
                 asked = world.asked.get(place)
                 if asked is None or not line.complete or asked.form.upsert:
                     continue
                 # Of a transaction's own versions only the last has to be listed: one that is not came just before.
                 own = self.evaluation.own(place).get(number)
-                listed = line.every[at - 1] if at > 0 else None
+                listed = every[at - 1] if at > 0 else None
                 version = own if own is not None and own not in line.listed else listed
                 try:
                     before = self.evaluation.content(number, version)
