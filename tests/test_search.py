@@ -114,6 +114,20 @@ def test_the_frontier_is_made_of_sets_with_reasons() -> None:
     assert [(entry.level, entry.reason) for entry in line.weakest_violated] == [(Level.REPEATABLE_READ, "write-skew")]
 
 
+@pytest.mark.parametrize("blind", [3, 64, 65, 200])
+def test_told_versions_order_the_readers_of_the_initial_one_however_many_were_written_blindly(blind: int) -> None:
+    """A write skew on the first versions of two keys that many others wrote afterwards."""
+    later = " ".join(f"[w(x,{value}) w(y,{value})]" for value in range(2, blind + 1))
+    told = ",".join(map(str, range(1, blind + 1)))
+    text = (
+        f"initial: x=0 y=0\nversions: x=[{told}] y=[{told}]\ns1: [w(x,1) r(y,0)]\ns2: [w(y,1) r(x,{{}})]\ns3: {later}"
+    )
+    for seen, verdict in ((0, Verdict.VIOLATED), (1, Verdict.SATISFIED)):
+        (finding,) = check(encode(parse(text.format(seen))), [Level.SERIALIZABLE], order=True).findings
+        assert finding.verdict is verdict
+        assert finding.method == "dependency-graph"
+
+
 def test_versions_lines_close_choices_and_contradictions_are_told() -> None:
     blind = "initial: x=0\nversions: x=[0,{}]\ns1: [w(x,1)]\ns2: [w(x,2)]\ns3: [r(x,1)]\ns4: [r(x,2)]"
     report = check(encode(parse(blind.format("1,2"))), [Level.SERIALIZABLE])

@@ -238,11 +238,21 @@ impl Chains {
                 let effective = roles[attribution.txn[place] as usize] == Role::Effective;
                 attribution.installs[place] && effective
             });
-            let told = known.iter().filter(|&&version| version != Attribution::initial_version(key));
-            if told.collect::<FxHashSet<_>>().len() == all.count() {
+            let initial = Attribution::initial_version(key);
+            let told: Vec<u32> = known.iter().copied().filter(|&version| version != initial).collect();
+            if told.iter().collect::<FxHashSet<_>>().len() == all.count() {
                 self.open.remove(&key);
                 counts.open_keys -= 1;
                 counts.open_pairs -= pairs;
+                // Where so many were written blindly that `place_after` left it to the search, nothing says yet that whoever read
+                // the initial version came before the first of them.
+                let first = told[0];
+                if self.overwritten_by[initial as usize] == NONE {
+                    let also = self.also.entry(initial).or_default();
+                    if !also.contains(&first) {
+                        also.push(first);
+                    }
+                }
             }
         }
         for pair in known.windows(2) {
