@@ -18,7 +18,7 @@ from isolde.levels.specifications import CANDIDATES, specification
 from isolde.workloads.applications import application_named
 
 RC, RR, SER = CANDIDATES
-SAMPLES = Path(__file__).parent / "samples"
+APPLICATIONS = Path(__file__).parent / "applications"
 
 
 def _infer(*arguments: str) -> tuple[int, dict[str, Any]]:
@@ -58,7 +58,7 @@ def test_smallbank_on_postgresql_needs_a_snapshot_for_two() -> None:
 
 
 def test_enroll_as_printed_breaks_alone() -> None:
-    status, document = _infer(str(SAMPLES / "figure_12.py"), "--database", "postgresql", "--time", "1")
+    status, document = _infer(str(APPLICATIONS / "figure_12.py"), "--database", "postgresql", "--time", "1")
     enroll = document["results"][0]
     assert status == 1
     assert (enroll["level"], enroll["status"], enroll["serially"]) == (None, "refused", True)

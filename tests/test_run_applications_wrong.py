@@ -205,7 +205,7 @@ COURSEWARE = ("enroll", "leave", "register", "deregister", "add_course", "cancel
             tuple(word for name in COURSEWARE for word in ("--mix", f"{name}=0")),
             "--mix leaves no transaction of courseware: all weights are 0",
         ),
-        (("--level", "enroll=snapshot"), "snapshot"),
+        (("--level", "enroll=weird"), "weird"),
         (("-o", "/dev/null/run"), "/dev/null"),
     ],
 )
