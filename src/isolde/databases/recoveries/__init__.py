@@ -14,7 +14,13 @@ _KINDS = ("postgresql", "mariadb", "etcd", "redis", "sqlite")
 # What a server that is started for a run is started with, so that it can tell.
 _STARTED_WITH: Mapping[str, Mapping[str, object]] = {
     "postgresql": {"wal_level": "logical"},
-    "mariadb": {"log_bin": "isolde", "binlog_format": "ROW", "binlog_annotate_row_events": True, "server_id": 1},
+    "mariadb": {
+        "log_bin": "isolde",
+        "binlog_format": "ROW",
+        "binlog_annotate_row_events": True,
+        "server_id": 1,
+        "log_bin_trust_function_creators": True,
+    },
 }
 
 

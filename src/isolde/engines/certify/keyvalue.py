@@ -109,7 +109,9 @@ class _Keys:
             for line in self.lines.values()
             if line.versions
         ]
-        whole = settled and all(key in self.lines and self.lines[key].complete for key in self.writes)
+        # Elements of lists say who appended them, so that nothing is guessed when the search places those that nobody read.
+        known = settled and not self.has_lists
+        whole = known and all(key in self.lines and self.lines[key].complete for key in self.writes)
         return Told(columns, self.edges, versions, self.faults, complete=whole)
 
     def _with_outcomes(self) -> tuple[Columns, bool]:
