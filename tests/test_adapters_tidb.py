@@ -1,4 +1,4 @@
-"""TiDB behind ``mysql://``, by what its server answers: no server of it is started here."""
+"""TiDB behind ``mysql://``, by answers that its documentation describes: no server of it is started here, and none was recorded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from isolde.databases.contract import Rows
 from isolde.errors import Aborted, StatementFailed
 from isolde.levels import Level
 
-# As a server of the 8.5 branch answers.
+# After the documentation of the 8.5 branch; not recorded from a server.
 ANSWERS = {"SELECT VERSION()": "8.0.11-TiDB-v8.5.0", "SELECT @@tidb_txn_mode": "pessimistic"}
 
 

@@ -108,9 +108,8 @@ def offer_named(database: _Offering, name: str) -> Offer:
     for offer in offers:
         if offer.claims is level:
             return offer
-    # "Give me serializable" is answered by a level that gives more; "snapshot" is the usual short word.
-    level = level or {"snapshot": Level.SNAPSHOT_ISOLATION}.get(wanted)
     for offer in offers:
+        # Whoever asks for serializable is served by a level that gives more.
         if level is not None and implies(offer.claims, level):
             return offer
     names = [offer.name for offer in offers]

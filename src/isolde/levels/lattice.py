@@ -162,6 +162,7 @@ ALSO_CALLED: Mapping[str, Level] = {
     "pl-1": Level.READ_UNCOMMITTED,
     "pl-2.99": Level.REPEATABLE_READ,
     "pl-si": Level.SNAPSHOT_ISOLATION,
+    "snapshot": Level.SNAPSHOT_ISOLATION,
     "pl-3": Level.SERIALIZABLE,
     "pl-ss": Level.STRICT_SERIALIZABLE,
     "tcc": Level.CAUSAL,
@@ -180,22 +181,20 @@ ALSO_CALLED: Mapping[str, Level] = {
 }
 """What Adya, Jepsen, Elle, Cobra, PolySI and MTC call a level."""
 
-_NOT_DECIDED: Mapping[str, str] = {
-    "cursor-stability": "it speaks of cursors, which histories do not show; repeatable-read and snapshot-isolation imply it",
-    "pl-cs": "it speaks of cursors, which histories do not show; repeatable-read and snapshot-isolation imply it",
-    "monotonic-atomic-view": "it lies between pl-2 and read-atomic, which implies it",
-    "monotonic-view": "it lies between pl-2 and read-atomic, which implies it",
-    "pl-2l": "it lies between pl-2 and read-atomic, which implies it",
-    "consistent-view": "it lies between pl-2 and snapshot-isolation, which implies it",
-    "pl-2+": "it lies between pl-2 and snapshot-isolation, which implies it",
-    "forward-consistent-view": "it lies between pl-2 and strict-snapshot-isolation, which implies it",
-    "pl-fcv": "it lies between pl-2 and strict-snapshot-isolation, which implies it",
-    "update-serializable": "it lies between pl-2 and serializable, which implies it",
-    "pl-3u": "it lies between pl-2 and serializable, which implies it",
-    "parallel-snapshot-isolation": "it lies between causal and snapshot-isolation, which implies it",
-    "psi": "it lies between causal and snapshot-isolation, which implies it",
-    "strong-session-read-committed": "read-atomic implies it, and keeps the order of sessions",
-}
+_NOT_DECIDED: tuple[tuple[tuple[str, ...], str], ...] = (
+    (
+        ("cursor-stability", "pl-cs"),
+        "it speaks of cursors, which histories do not show; repeatable-read and snapshot-isolation imply it",
+    ),
+    (
+        ("monotonic-atomic-view", "monotonic-view", "pl-2l", "strong-session-read-committed"),
+        "it lies between pl-2 and read-atomic, which implies it",
+    ),
+    (("consistent-view", "pl-2+"), "it lies between pl-2 and snapshot-isolation, which implies it"),
+    (("forward-consistent-view", "pl-fcv"), "it lies between pl-2 and strict-snapshot-isolation, which implies it"),
+    (("update-serializable", "pl-3u"), "it lies between pl-2 and serializable, which implies it"),
+    (("parallel-snapshot-isolation", "psi"), "it lies between causal and snapshot-isolation, which implies it"),
+)
 """Levels of the literature that have no decision procedure here, and what to ask instead."""
 
 
@@ -211,8 +210,9 @@ def level_named(name: str) -> Level:
             return entry.level
     if wanted in ALSO_CALLED:
         return ALSO_CALLED[wanted]
-    if wanted in _NOT_DECIDED:
-        raise UsageError(f"the level {name!r} is not decided: {_NOT_DECIDED[wanted]}")
+    for others, instead in _NOT_DECIDED:
+        if wanted in others:
+            raise UsageError(f"the level {name!r} is not decided: {instead}")
     names = [entry.level.value for entry in LEVELS]
     close = difflib.get_close_matches(wanted, names, n=1)
     hint = f"did you mean {close[0]!r}?" if close else "'isolde levels' lists them"
