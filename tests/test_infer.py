@@ -73,6 +73,12 @@ def test_tpcc_keeps_its_first_four_conditions_alone(name: str) -> None:
     assert prover.can_commit(name)
 
 
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"])
+def test_tpcc_keeps_its_first_four_conditions_at_read_committed(database: str) -> None:
+    prover = _prover("tpcc", database, *(f"condition-{number}" for number in range(1, 5)))
+    assert prover.attempt(dict.fromkeys(("new_order", "payment", "delivery"), RC)).failures == ()
+
+
 def test_what_is_proved_of_nothing_is_told() -> None:
     assert all(_prover("courseware", "mariadb").can_commit(name) for name in ("enroll", "leave", "deregister"))
 

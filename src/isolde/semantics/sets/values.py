@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from isolde.errors import OutsideFragment
 from isolde.semantics.core.catalog import TableInfo
@@ -65,13 +65,29 @@ class RowValue:
     values: tuple[Value, ...]
 
 
+class Chosen(Protocol):
+    """One of the rows that a query gave, by the key of a row of ``table``; no two of them have the same."""
+
+    @property
+    def table(self) -> TableInfo: ...
+
+    def found(self, book: Any, key: tuple[Term, ...]) -> tuple[Term, tuple[Value, ...]]:
+        """That the row of this key is one of them, and what it gives."""
+        ...
+
+    @property
+    def all_of_them(self) -> bool:
+        """Whether every row that matches is one of them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RowsValue:
-    """A variable that holds rows of which nothing but their number is known."""
+    """A variable that holds rows of which nothing but their number is known. ``chosen``: how to look at one of them."""
 
     count: Term
-    width: int
-    origin: Any = None
+    types: tuple[ValueType, ...]
+    chosen: Chosen | None = None
 
 
 Symbol = Value | RowValue | RowsValue
