@@ -28,7 +28,7 @@ def _infer(*arguments: str) -> tuple[int, dict[str, Any]]:
 
 
 def _prover(name: str, database: str, *invariants: str) -> Prover:
-    problem = Problem(application_named(name), invariants, ())
+    problem = Problem(application_named(name), invariants, (), database)
     listed = {one.name: one for one in candidates(problem)}
     levels = {level: specification(database, level) for level in CANDIDATES}
     return Prover(Obligations(problem, listed, problem.conditions), levels, problem.transactions)

@@ -49,7 +49,7 @@ def _prover(directory: Path, invariant: str, body: str, database: str = "postgre
     indented = "\n".join("    " + line for line in body.strip("\n").splitlines())
     path = directory / "loops.py"
     path.write_text(_TEXT.format(body=indented, invariant=invariant))
-    problem = Problem(application_in(str(path)), (), ())
+    problem = Problem(application_in(str(path)), (), (), database)
     assert not problem.uncarried
     assert not any(one.refused for one in problem.transactions.values()), problem.transactions["work"].refused
     levels = {level: specification(database, level) for level in CANDIDATES}

@@ -69,7 +69,7 @@ class _Inference:
         names = set(options.transactions)
         parts = tuple(part for part in application.parts if not names or part.name in names)
         self.application = replace(application, parts=parts)
-        self.problem = Problem(self.application, options.invariants, options.transactions)
+        self.problem = Problem(self.application, options.invariants, options.transactions, options.database)
         self.writers = [name for name, one in self.problem.transactions.items() if not one.reads_only]
         self.serial: dict[str, list[tuple[Failure, BrokenInvariant | None]]] = {}
         self.kept: list[str] = []

@@ -73,13 +73,24 @@ class TransactionProblem:
         return self._ways[index]
 
 
+def dialect_of(database: str) -> Dialect:
+    """The dialect of SQL that a database (or a specification of the literature that is named after it) reads."""
+    return Dialect.MYSQL if database.removeprefix("paper-") in {"mysql", "mariadb"} else Dialect.POSTGRESQL
+
+
 class Problem:
     """``uncarried``: invariants that the fragment cannot carry, with the reason: they are assumed nowhere."""
 
-    def __init__(self, application: Application, invariants: Sequence[str], transactions: Sequence[str]) -> None:
+    def __init__(
+        self,
+        application: Application,
+        invariants: Sequence[str] = (),
+        transactions: Sequence[str] = (),
+        database: str = "postgresql",
+    ) -> None:
         self.application = application
-        self.catalog = Catalog(application.schema, Dialect.POSTGRESQL)
-        self.names, self.ghosts = Names(), Ghosts()
+        self.catalog = Catalog(application.schema, dialect_of(database))
+        self.names, self.ghosts = Names(self.catalog.rules.folds_texts), Ghosts()
         self.conditions: dict[str, Condition] = {}
         self.uncarried: dict[str, str] = {}
         for invariant in application.invariants:

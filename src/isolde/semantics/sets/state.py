@@ -170,9 +170,10 @@ class Committed(View):
 
 
 class Names:
-    """Fresh names, by counting."""
+    """Fresh names, by counting. ``folds_texts``: texts that differ in case alone, and the like, are equal in the database."""
 
-    def __init__(self) -> None:
+    def __init__(self, folds_texts: bool = False) -> None:
+        self.folds_texts = folds_texts
         self._next = 0
 
     def fresh(self, name: str) -> str:

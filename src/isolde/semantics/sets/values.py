@@ -7,6 +7,7 @@ text is never asked. What cannot be said in terms is a value that nothing is kno
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -143,8 +144,11 @@ def key_size(info: TableInfo) -> int:
     return 1 if places is None else len(places)
 
 
-def constant_value(value: Any) -> Value:
-    """A constant of a text."""
+_PLAIN = re.compile(r"[A-Za-z0-9_]*")
+
+
+def constant_value(value: Any, folds_texts: bool = False) -> Value:
+    """A constant of a statement. ``folds_texts``: texts that differ in case are equal, and perhaps others that are not plain."""
     match value:
         case None:
             return NULL
@@ -152,7 +156,11 @@ def constant_value(value: Any) -> Value:
             return Value(smt.truth(value))
         case int():
             return Value(smt.number(value))
+        case str() if folds_texts and not _PLAIN.fullmatch(value):
+            # Which other texts it equals depends on the collation.
+            return Value(smt.constant(f"text {value.encode().hex()}"))
         case str():
+            value = value.lower() if folds_texts else value
             # Equal texts have equal numbers; that two texts never share one is as likely as SHA-256 is good.
             digest = int.from_bytes(hashlib.sha256(value.encode()).digest()[:12], "big")
             return Value(smt.number(-digest - (1 << 100)))
