@@ -55,10 +55,12 @@ class InferOptions:
 
 def infer(application: Application, options: InferOptions) -> Report:
     """Everything that can be said about the levels of an application's transactions on a database."""
-    return _Inference(application, options).report()
+    return Inference(application, options).report()
 
 
-class _Inference:
+class Inference:
+    """One question, as far as it has been answered."""
+
     def __init__(self, application: Application, options: InferOptions) -> None:
         from isolde.engines.infer.problem import Problem
 
@@ -81,8 +83,8 @@ class _Inference:
             listed = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
             reason = f"not all transactions are in the fragment ({listed}), so what others do meanwhile is not known"
             return self._whole([self._open(name, reason) for name in self.problem.transactions], [], complete=False)
-        prover = self._kept_alone()
-        search = self._search(prover)
+        prover = self.kept_alone()
+        search = self.search(prover)
         search.run()
         chosen = search.minimal[0] if search.minimal else None
         findings = [self._finding(name, chosen, search) for name in self.problem.transactions]
@@ -93,7 +95,7 @@ class _Inference:
 
     # One after the other
 
-    def _kept_alone(self) -> Prover:
+    def kept_alone(self) -> Prover:
         """A prover with the invariants that every transaction keeps when it runs alone: no other is assumed anywhere."""
         from isolde.engines.infer.candidates import candidates
         from isolde.engines.infer.obligations import Obligations
@@ -129,7 +131,7 @@ class _Inference:
 
     # Levels
 
-    def _search(self, prover: Prover) -> Search:
+    def search(self, prover: Prover) -> Search:
         from isolde.campaigns.refuting import Refuter
         from isolde.engines.infer.search import Search
 

@@ -82,8 +82,8 @@ class Refuter:
         if index in self._tried or (self.deadline is not None and time.monotonic() > self.deadline):
             return []
         self._tried.add(index)
-        for rows, calls in self._programs(names):
-            witness = self._witness(rows, calls, dict(zip(names, levels, strict=True)))
+        for rows, calls in self.programs(names):
+            witness = self.witness(rows, calls, dict(zip(names, levels, strict=True)))
             if witness is not None:
                 return [self._nogood(names, levels, witness), *self._others(names, levels, rows, calls)]
         return []
@@ -97,7 +97,7 @@ class Refuter:
             named = dict(zip(different, chosen, strict=True))
             if tuple(named[name] for name in names) == levels:
                 continue
-            witness = self._witness(rows, calls, named)
+            witness = self.witness(rows, calls, named)
             if witness is not None:
                 yield self._nogood(names, tuple(named[name] for name in names), witness)
 
@@ -105,7 +105,7 @@ class Refuter:
     def _nogood(names: tuple[str, ...], levels: tuple[str, ...], witness: Witness) -> Nogood:
         return Nogood(tuple(dict(zip(names, levels, strict=True)).items()), witness.broken.check, witness)
 
-    def _witness(self, rows: Rows, calls: tuple[Call, ...], levels: Mapping[str, str]) -> Witness | None:
+    def witness(self, rows: Rows, calls: tuple[Call, ...], levels: Mapping[str, str]) -> Witness | None:
         parts = {part.name: part.transaction for part in self.application.parts}
         program = Program(
             sessions=[[(parts[name], *arguments)] for name, arguments in calls],
@@ -120,7 +120,7 @@ class Refuter:
 
     # Programs
 
-    def _programs(self, names: tuple[str, ...]) -> Iterator[tuple[Rows, tuple[Call, ...]]]:
+    def programs(self, names: tuple[str, ...]) -> Iterator[tuple[Rows, tuple[Call, ...]]]:
         """States and calls that all do something when they run alone; those that share most arguments first."""
         random = Random(repr(names))
         scored: list[tuple[int, int, Store, tuple[Call, ...]]] = []

@@ -18,7 +18,7 @@ from isolde.semantics.sets.ghosts import Ghosts
 from isolde.semantics.sets.loops import Rounds, counters, others
 from isolde.semantics.sets.path import Path
 from isolde.semantics.sets.state import Base, Book, Names
-from isolde.semantics.sets.timeline import Timeline
+from isolde.semantics.sets.timeline import Others, Timeline
 from isolde.semantics.sets.values import NULL, RowsValue, RowValue, Symbol, Value, merged, outside, sort_of
 from isolde.smt import terms as smt
 
@@ -41,13 +41,14 @@ class Execution:
 
     def __init__(self, ghosts: Ghosts, routine: core.Routine, parameters: Sequence[Parameter]) -> None:
         self.ghosts, self.routine, self.parameters = ghosts, routine, parameters
+        self.others = Others()
 
     def ways(self, level: Specification, names: Names, label: str) -> list[Path]:
         """All ways that end in a commit."""
         book = Book(names)
         commit = Base(names.fresh(f"{label}.commit"))
         env = Environment(variables=dict(self._arguments(book)))
-        path = Path(book, env, (), Timeline(level, label, commit))
+        path = Path(book, env, (), Timeline(level, label, commit, others=self.others))
         path.arguments = [env.variables[slot] for slot in range(len(self.parameters))]
         for assign in self.routine.converted:
             self._assign(assign, path)
