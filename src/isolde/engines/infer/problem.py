@@ -90,6 +90,10 @@ class Problem:
                 self.conditions[invariant.name] = condition(invariant.name, query, self.ghosts)
             except OutsideFragment as error:
                 self.uncarried[invariant.name] = error.what
+        self.named = frozenset[int]().union(*(one.tables for one in self.conditions.values()))
+        """The tables that invariants look at: what becomes of others matters only by what transactions decide."""
+        self.looked = frozenset[tuple[int, int]]().union(*(one.columns for one in self.conditions.values()))
+        """Tables and places of the columns that invariants look at."""
         wanted = [part for part in application.parts if not transactions or part.name in transactions]
         self.transactions = {part.name: self._transaction(part) for part in wanted}
         others = _others([one.writing for one in self.transactions.values()])

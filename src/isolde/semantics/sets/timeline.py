@@ -157,11 +157,14 @@ class Timeline:
         ]
         return smt.every(smt.equal(old, new) for old, new in counters)
 
-    def end(self, book: Book) -> list[Base]:
-        """All states, the last one the one to commit to; what locks say of them becomes facts."""
-        states = [*self.states, self.commit]
+    def end(self, book: Book, without: frozenset[int] = frozenset()) -> list[Base]:
+        """All states, the last one the one to commit to; what locks say of them becomes facts.
+
+        ``without``: states, by identity, that are left out; what is held since one of them is not followed.
+        """
+        states = [*(state for state in self.states if id(state) not in without), self.commit]
         for lock in self.locks:
-            if lock.since is self.commit:
+            if lock.since is self.commit or id(lock.since) in without:
                 continue
             old = lock.since.row(lock.table, lock.key)
             for later in states[states.index(lock.since) + 1 :]:
