@@ -61,9 +61,7 @@ def _schedules(report: Report) -> Iterator[BrokenInvariant]:
 class _Server:
     """``remarks``: what did not happen there, a sentence each."""
 
-    def __init__(
-        self, player: Player, application: Application, database: str, settings: Mapping[str, str]
-    ) -> None:
+    def __init__(self, player: Player, application: Application, database: str, settings: Mapping[str, str]) -> None:
         self.player, self.application = player, application
         self.wanted = store_settings(database, dict(settings))
         self.remarks: list[str] = []
@@ -86,7 +84,9 @@ class _Server:
         different = self._known[index]
         if not different:
             return replace(broken, confirmed="executed")
-        self.remarks.append(f"On {self.player.store}, {broken.check} was not broken so: {different}. ({broken.explanation})")
+        self.remarks.append(
+            f"On {self.player.store}, {broken.check} was not broken so: {different}. ({broken.explanation})"
+        )
         return broken
 
     def _played(self, broken: BrokenInvariant) -> str:

@@ -174,7 +174,11 @@ def _rows(info: TableInfo, updated: frozenset[int], kept: frozenset[int]) -> Ite
 
 
 def _ordered(info: TableInfo, place: int) -> Iterator[Candidate]:
-    name, own, nothing = f"{info.table.name}.{info.table.columns[place].name}", frozenset({info.position}), frozenset[int]()
+    name, own, nothing = (
+        f"{info.table.name}.{info.table.columns[place].name}",
+        frozenset({info.position}),
+        frozenset[int](),
+    )
 
     def rising(rises: bool, stays: bool) -> Callable[[Book, State, State, Key], Term]:
         def step(_: Book, old: State, new: State, key: Key) -> Term:

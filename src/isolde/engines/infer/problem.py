@@ -160,7 +160,6 @@ def _others(writing: Sequence[Writing]) -> Others:
     return Others(
         frozenset[int]().union(*(one.inserts for one in writing)),
         frozenset[int]().union(*(one.deletes for one in writing)),
-        frozenset[int]().union(*(one.inserts & one.deletes for one in writing)),
         frozenset((table, place) for one in writing for table, places in one.updates.items() for place in places),
     )
 

@@ -28,14 +28,10 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """What the transactions of an application do to rows, by table: columns that are updated, rows that come, go, or both.
-
-    ``replaced``: one transaction deletes rows and inserts some.
-    """
+    """What the transactions of an application do to rows, by table: rows come, go, or some columns are updated."""
 
     inserted: frozenset[int] = frozenset()
     deleted: frozenset[int] = frozenset()
-    replaced: frozenset[int] = frozenset()
     updated: frozenset[tuple[int, int]] = frozenset()
 
 
@@ -57,14 +53,9 @@ class Timeline:
 
     def may_return(self, info: TableInfo) -> bool:
         """Whether a row may be deleted, and come again under its key, while a statement waits for it."""
-        match self.level.writes:
-            case Writes.RECHECK:
-                return info.position in self.others.inserted & self.others.deleted
-            case Writes.CURRENT:
-                # The statement looks at the newest state alone, and finds the row gone unless one transaction did both.
-                return info.position in self.others.replaced
-            case _:
-                return False
+        # Elsewhere the statement fails, or looks at the newest state alone.
+        rechecks = self.level.writes is Writes.RECHECK
+        return rechecks and info.position in self.others.inserted & self.others.deleted
 
     def survivors(self, book: Book, info: TableInfo, writes: tuple[Write, ...]) -> Callable[[Key], Term]:
         """Whether the row of a key that a statement found is still the same row when it has waited for it.
