@@ -91,7 +91,7 @@ class Inference:
         names = set(options.transactions)
         parts = tuple(part for part in application.parts if not names or part.name in names)
         self.application = replace(application, parts=parts)
-        self.problem = Problem(self.application, options.invariants, options.transactions)
+        self.problem = Problem(self.application, options.invariants, options.transactions, options.database)
         if options.from_populate:
             self._derive()
         self.writers = [name for name, one in self.problem.transactions.items() if not one.reads_only]
@@ -111,7 +111,7 @@ class Inference:
         derived = first_conditions(self.application, {self.problem.table(place).table.name for place in places})
         self.application = replace(self.application, invariants=(*self.application.invariants, *derived))
         wanted = [*asked, *(one.name for one in derived)]
-        self.problem = Problem(self.application, wanted, self.options.transactions)
+        self.problem = Problem(self.application, wanted, self.options.transactions, self.options.database)
 
     def report(self) -> Report:
         refused = {name: one.refused for name, one in self.problem.transactions.items() if one.refused}

@@ -147,6 +147,11 @@ def all_equal(left: Sequence[Term], right: Sequence[Term]) -> Term:
     return every(equal(one, other) for one, other in zip(left, right, strict=True))
 
 
+def is_integer(term: Term | None) -> bool:
+    """Whether a term stands for a whole number."""
+    return term is not None and bool(z3.is_int(term))
+
+
 def same_term(left: Term, right: Term) -> bool:
     """Whether two terms are written alike."""
     return bool(left.ast.value == right.ast.value)

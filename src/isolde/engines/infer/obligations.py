@@ -99,7 +99,7 @@ class Ready:
 
     solver: Solver
     book: Book
-    keys: list[Key]
+    rows: list[tuple[TableInfo, Key]]
     broken: dict[str, Term] = field(default_factory=dict)
 
 
@@ -350,11 +350,10 @@ class Obligations:
         if index not in case.ready:
             instances = case.instances.copy()
             book = instances.book
+            tables = [scan.table for scan in goal.rows] if isinstance(goal, Condition) else [goal.table]
+            keys = [book.fresh_key(table, "broken") for table in tables]
             if isinstance(goal, Condition):
-                keys = [book.fresh_key(scan.table, "broken") for scan in goal.rows]
                 book.fact(goal.violated(Tables(book, self.problem.ghosts, case.last), keys))
-            else:
-                keys = [book.fresh_key(goal.table, "broken")]
             # The rows that candidates name are named now, so that facts are told of them.
             broken = {} if isinstance(goal, Condition) else self._broken(book, case, goal.table, keys[0])
             solver = Solver(self.seconds)
@@ -362,7 +361,8 @@ class Obligations:
             solver.add(*instances.grown())
             for named, step in broken.values():
                 solver.add(smt.equal(named, smt.no(step)))
-            case.ready[index] = Ready(solver, book, keys, {name: named for name, (named, _) in broken.items()})
+            rows = list(zip(tables, keys, strict=True))
+            case.ready[index] = Ready(solver, book, rows, {name: named for name, (named, _) in broken.items()})
         return case.ready[index]
 
     def _broken(self, book: Book, case: Case, table: TableInfo, key: Key) -> dict[str, tuple[Term, Term]]:
@@ -381,9 +381,18 @@ class Obligations:
         if not case.path.focus:
             yield []
             return
-        for part in dict.fromkeys(part for key in ready.keys for part in key):
+        for index in range(max(len(key) for _, key in ready.rows) if ready.rows else 1):
+            equal = []
+            for table, key in ready.rows:
+                for focus in case.path.focus:
+                    if focus.table is None:
+                        equal.append(smt.equal(focus.key[0], key[index % len(key)]))
+                    elif focus.table is table:
+                        equal.append(smt.all_equal(focus.key, key))
+                if equal:
+                    break
             chosen = smt.constant(ready.book.names.fresh("focus"), "boolean")
-            ready.solver.add(smt.implies(chosen, smt.every(smt.equal(one, part) for one in case.path.focus)))
+            ready.solver.add(smt.implies(chosen, smt.every(equal)))
             yield [chosen]
 
     def broken(self, book: Book, case: Case, goal: Goal) -> Iterator[Term]:

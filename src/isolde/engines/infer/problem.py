@@ -15,15 +15,17 @@ from isolde.semantics.core.catalog import Catalog, TableInfo
 from isolde.semantics.core.elaborate import Elaborator
 from isolde.semantics.core.elaborate_procedures import elaborate_procedure
 from isolde.semantics.core.elaboration import elaborated
-from isolde.semantics.core.relations import Delete, Insert, Query, Statement, Update
+from isolde.semantics.core.relations import Delete, Insert, Query, Update
 from isolde.semantics.core.scope import Variables
 from isolde.semantics.core.types import BIGINT, BOOLEAN, DECIMAL, FLOAT, TEXT, TIMESTAMP, ValueType, rows_of
 from isolde.semantics.sets.ghosts import Ghosts
+from isolde.semantics.sets.havoc import all_steps, statements
 from isolde.semantics.sets.invariants import Condition, condition, tables_of
 from isolde.semantics.sets.path import Path
 from isolde.semantics.sets.state import Names
 from isolde.semantics.sets.timeline import Others
-from isolde.semantics.sets.transactions import Execution, Parameter, all_steps
+from isolde.semantics.sets.transactions import Execution, Looked, Parameter
+from isolde.semantics.sets.values import outside
 from isolde.tx.dialects import Dialect
 
 if TYPE_CHECKING:
@@ -72,13 +74,24 @@ class TransactionProblem:
         return self._ways[index]
 
 
+def dialect_of(database: str) -> Dialect:
+    """The dialect of SQL that a database (or a specification of the literature that is named after it) reads."""
+    return Dialect.MYSQL if database.removeprefix("paper-") in {"mysql", "mariadb"} else Dialect.POSTGRESQL
+
+
 class Problem:
     """``uncarried``: invariants that the fragment cannot carry, with the reason: they are assumed nowhere."""
 
-    def __init__(self, application: Application, invariants: Sequence[str], transactions: Sequence[str]) -> None:
+    def __init__(
+        self,
+        application: Application,
+        invariants: Sequence[str] = (),
+        transactions: Sequence[str] = (),
+        database: str = "postgresql",
+    ) -> None:
         self.application = application
-        self.catalog = Catalog(application.schema, Dialect.POSTGRESQL)
-        self.names, self.ghosts = Names(), Ghosts()
+        self.catalog = Catalog(application.schema, dialect_of(database))
+        self.names, self.ghosts = Names(self.catalog.rules.folds_texts), Ghosts()
         self.conditions: dict[str, Condition] = {}
         self.uncarried: dict[str, str] = {}
         for invariant in application.invariants:
@@ -110,7 +123,7 @@ class Problem:
         parameters = tuple(Parameter(local.name, kind) for local, kind in zip(procedure.parameters, types, strict=True))
         try:
             routine = elaborate_procedure(Elaborator(self.catalog), self.application.program, procedure, types)
-            execution = Execution(self.ghosts, routine, parameters)
+            execution = Execution(self.ghosts, routine, parameters, Looked(self.named, self.looked))
             writing = _writing(routine)
             found = TransactionProblem(part.name, part, execution, parameters, writing)
             if not found.reads_only:
@@ -166,10 +179,9 @@ def _others(writing: Sequence[Writing]) -> Others:
 
 def _writing(routine: core.Routine) -> Writing:
     inserts, deletes, updates = set[int](), set[int](), dict[int, frozenset[int]]()
-    for step in all_steps(routine.body):
-        statement: Statement | None = None
-        if isinstance(step, core.Run | core.Fetch | core.FetchAll):
-            statement = step.statement
+    if any(isinstance(step, core.Call) for step in all_steps(routine.body)):
+        raise outside("a call of another procedure")
+    for statement in statements(routine.body):
         match statement:
             case Insert(table, conflict=conflict):
                 inserts.add(table.position)

@@ -103,11 +103,13 @@ class Changes:
             if nonnull[place]:
                 self.book.fact(smt.implies(written, smt.no(value.null)))
 
-    def _write(self, info: TableInfo, key: Key, written: Term, new: Row, columns: frozenset[int] | None) -> None:
+    def _write(
+        self, info: TableInfo, key: Key, written: Term, new: Row, columns: frozenset[int] | None, replaces: bool = False
+    ) -> None:
         def at(other: Key) -> tuple[Term, Row]:
             return smt.both(written, smt.all_equal(key, other)), new
 
-        self.path.writes += (Write(info, at, key, columns),)
+        self.path.writes += (Write(info, at, key, columns, replaces=replaces),)
 
     # INSERT
 
@@ -183,5 +185,5 @@ class Changes:
         )
         self._not_null(info, smt.TRUE, row)
         timeline.keep(self.book, Lock(info, key, smt.TRUE, commit))
-        self._write(info, key, smt.TRUE, row, None)
+        self._write(info, key, smt.TRUE, row, None, replaces=True)
         return smt.number(1)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from isolde.errors import OutsideFragment
+from isolde.semantics.core.catalog import TableInfo
 from isolde.semantics.core.nodes import Apply, Column, Constant, Expression, below
 from isolde.semantics.core.relations import Aggregate, Query, Scan, Statement, scans
 from isolde.semantics.core.types import Sort
@@ -43,12 +45,27 @@ class Fetching:
             raise outside("RETURNING")
         many = self.book.fresh("many")
         self.book.fact(many >= 0)
-        if statement.lock is None:
-            base = self.path.timeline.plain(self.book)
-            self.path.reads.append((base, statement, self.path.env.copy()))
-        else:
+        types = tuple(output.type for output in statement.outputs)
+        if statement.lock is not None:
             self._lock_all(statement)
-        return RowsValue(many, len(statement.outputs), statement)
+            return RowsValue(many, types)
+        base = self.path.timeline.plain(self.book)
+        self.path.reads.append((base, statement, self.path.env.copy()))
+        return RowsValue(many, types, self._chosen(statement, base))
+
+    def _chosen(self, query: Query, base: Base) -> Selected | None:
+        if query.grouping is not None or query.distinct is not None or query.source is None:
+            return None
+        try:
+            free = list(free_scans(query))
+            if len(free) != 1:
+                return None
+            # Tried once: what cannot be read is any row.
+            tried = self.book.copy()
+            Selected(self, query, base, free[0].table).found(tried, tried.fresh_key(free[0].table))
+        except OutsideFragment:
+            return None
+        return Selected(self, query, base, free[0].table)
 
     def first(self, query: Query) -> Found:
         """Whether there is a row, and the first one."""
@@ -118,12 +135,12 @@ class Fetching:
         if query.source is None:
             env = self.path.env.copy()
             there = self.tables(search).reader().holds(query.where, env)
-            return there, self._outputs(query, search, env)
+            return there, self.outputs(query, search, env)
         free = list(free_scans(query))
         if len(free) > 1:
             raise outside("a join of which two tables are not found by keys")
         key = self.book.fresh_key(free[0].table, "found") if free else None
-        there, env = self._matching(query, search, key)
+        there, env = self.matching(query, search, key)
         found: Term = there
         if key is not None:
             found = self.book.fresh("found", "boolean")
@@ -133,12 +150,10 @@ class Fetching:
             else:
                 self._first_left(query, (search, check), free[0], found, env)
         if query.lock is None:
-            return found, self._outputs(query, search, env)
+            return found, self.outputs(query, search, env)
         return self._locked(query, search, check, key, found)
 
-    def _matching(
-        self, query: Query, base: Base, key: Key | None, book: Book | None = None
-    ) -> tuple[Term, Environment]:
+    def matching(self, query: Query, base: Base, key: Key | None, book: Book | None = None) -> tuple[Term, Environment]:
         env = self.env.copy()
 
         def free(_: Scan) -> Key:
@@ -153,7 +168,7 @@ class Fetching:
             return
         self.book.universals.append(
             Universal(
-                (scan.table,), lambda book, key: smt.either(found, smt.no(self._matching(query, base, key, book)[0]))
+                (scan.table,), lambda book, key: smt.either(found, smt.no(self.matching(query, base, key, book)[0]))
             )
         )
         if query.limit is None or not query.order:
@@ -165,7 +180,7 @@ class Fetching:
         first = reader.value(order.key, env).known
 
         def before(book: Book, key: Key) -> Term:
-            matches, there = self._matching(query, base, key, book)
+            matches, there = self.matching(query, base, key, book)
             other = self.tables(base, book).reader().value(order.key, there).known
             return smt.implies(smt.both(found, matches), first >= other if order.descending else first <= other)
 
@@ -188,8 +203,8 @@ class Fetching:
         survives = self.path.timeline.survivors(self.book, scan.table, self.path.writes)
 
         def stays(book: Book, key: Key) -> tuple[Term, Environment]:
-            matches, there = self._matching(query, states[0], key, book)
-            later, _ = self._matching(query, states[1], key, book)
+            matches, there = self.matching(query, states[0], key, book)
+            later, _ = self.matching(query, states[1], key, book)
             return smt.both(matches, later, survives(key)), there
 
         self.book.universals.append(
@@ -213,17 +228,17 @@ class Fetching:
 
         self.book.universals.append(Universal((scan.table,), before))
 
-    def _outputs(self, query: Query, base: Base, env: Environment) -> tuple[Value, ...]:
-        reader = self.tables(base).reader()
+    def outputs(self, query: Query, base: Base, env: Environment, book: Book | None = None) -> tuple[Value, ...]:
+        reader = self.tables(base, book).reader()
         return tuple(reader.value(output.value, env) for output in query.outputs)
 
     # Locks
 
     def _locked(self, query: Query, search: Base, check: Base, key: Key | None, found: Term) -> Found:
         """The rows that are found are locked, each as it is when it is locked."""
-        again, env = (found, self._matching(query, search, key)[1])
+        again, env = (found, self.matching(query, search, key)[1])
         if check is not search:
-            there, env = self._matching(query, check, key)
+            there, env = self.matching(query, check, key)
             again = smt.both(found, there)
         scans_ = [step.source for step in by_key(query) or ()]
         if key is not None:
@@ -233,7 +248,7 @@ class Fetching:
             # Which rows of a join are locked is not followed: nothing is relied upon.
             if any(self.path.timeline.may_return(leaf.table) for leaf in scans(query.source) if isinstance(leaf, Scan)):
                 again = smt.both(again, self.book.fresh("survives", "boolean"))
-            return again, self._outputs(query, check, env)
+            return again, self.outputs(query, check, env)
         scan = scans_[0]
         assert isinstance(scan, Scan)
         if key is None:
@@ -242,7 +257,7 @@ class Fetching:
         presence = query.lock is LockMode.KEY_SHARE
         exclusive = query.lock in {LockMode.UPDATE, LockMode.NO_KEY_UPDATE}
         self.path.timeline.keep(self.book, Lock(scan.table, key, again, check, presence, exclusive))
-        return again, self._outputs(query, check, env)
+        return again, self.outputs(query, check, env)
 
     def _key_of(self, query: Query, base: Base) -> Key:
         way = by_key(query)
@@ -282,6 +297,25 @@ class Fetching:
             self.path.timeline.keep(
                 self.book, Lock(scan.table, key, held(self.book, key), check, exclusive=query.lock is LockMode.UPDATE)
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The rows that a query without groups gave, by the keys of the one table that is not found by keys."""
+
+    fetching: Fetching
+    query: Query
+    base: Base
+    table: TableInfo
+
+    def found(self, book: Book, key: Key) -> Found:
+        there, env = self.fetching.matching(self.query, self.base, key, book)
+        return there, self.fetching.outputs(self.query, self.base, env, book)
+
+    @property
+    def all_of_them(self) -> bool:
+        query = self.query
+        return query.limit is None and query.offset is None and query.patience is Patience.WAIT
 
 
 def _none(scan: Scan) -> Key:
