@@ -16,6 +16,11 @@ FALSE: Term = z3.BoolVal(False)
 _SORTS: dict[str, Callable[[], Any]] = {"integer": z3.IntSort, "boolean": z3.BoolSort, "real": z3.RealSort}
 
 
+def version() -> str:
+    """Name and version of the solver."""
+    return f"Z3 {z3.get_version_string()}"
+
+
 def number(value: int) -> Term:
     return z3.IntVal(value)
 

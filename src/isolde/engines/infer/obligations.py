@@ -13,6 +13,7 @@ from pathlib import Path as FilePath
 from typing import Literal
 
 from isolde.engines.infer.assumptions import assume, assume_constraints, assume_rely, counting, label, looked
+from isolde.engines.infer.cache import Cache
 from isolde.engines.infer.candidates import Candidate
 from isolde.engines.infer.mutual import Mutual
 from isolde.engines.infer.problem import Problem, TransactionProblem
@@ -126,7 +127,9 @@ class Obligations:
     seconds: float = 5.0
     directory: FilePath | None = None
     told: Callable[[str], None] = lambda _: None
+    cache: Cache | None = None
     asked: int = 0
+    unanswered: int = 0
     mutual: dict[str, Mutual] = field(default_factory=dict)
     """What serializable transactions are among each other, by the name that such an assignment's level has."""
     _cases: dict[tuple[str, str, str], list[Case]] = field(default_factory=dict)
@@ -186,6 +189,10 @@ class Obligations:
     def _ask_group(
         self, transaction: TransactionProblem, level: Specification, names: set[str], rely: frozenset[str]
     ) -> set[str]:
+        parts = self._parts(transaction, level, rely, ["candidates", *sorted(names)])
+        kept = self.cache.recall(parts) if self.cache is not None else None
+        if kept is not None:
+            return self._noted_group(transaction, level, names, rely, (set(kept[0]), set(kept[1])))
         pending, used, broken = set(names), set[str](), set[str]()
         for case in self.cases(transaction, level):
             if case.written and pending:
@@ -193,6 +200,19 @@ class Obligations:
                 pending -= lost
                 broken |= lost
                 used |= core
+        if self.cache is not None:
+            self.cache.keep(parts, [sorted(broken), sorted(used)])
+        return self._noted_group(transaction, level, names, rely, (broken, used))
+
+    def _noted_group(
+        self,
+        transaction: TransactionProblem,
+        level: Specification,
+        names: set[str],
+        rely: frozenset[str],
+        found: tuple[set[str], set[str]],
+    ) -> set[str]:
+        broken, used = found
         for name in names:
             index = (transaction.name, level.database, level.level, name)
             if name in broken:
@@ -200,6 +220,14 @@ class Obligations:
             else:
                 self._proved.setdefault(index, []).append(frozenset(used))
         return broken
+
+    def _parts(
+        self, transaction: TransactionProblem, level: Specification, rely: frozenset[str], goal: Sequence[str]
+    ) -> list[str]:
+        """What a question is made of, beside what all have in common."""
+        peers = sorted(self.mutual[level.database].peers) if level.database in self.mutual else []
+        known = [*sorted(self.conditions), "", *sorted(self.candidates), "", *sorted(rely), "", *peers, ""]
+        return [transaction.name, repr(level), f"{self.seconds:g}", *known, *goal]
 
     def _ask_group_case(
         self,
@@ -237,6 +265,7 @@ class Obligations:
                 if answer == "unsat":
                     return pending, {_name(one) for one in ready.solver.core()} & set(self.candidates)
                 if answer == "unknown":
+                    self.unanswered += 1
                     if len(pending) == 1:
                         return set(), set()
                     broken = set[str]()
@@ -262,6 +291,19 @@ class Obligations:
     # Invariants
 
     def _ask(self, transaction: TransactionProblem, level: Specification, goal: Goal, rely: frozenset[str]) -> Answer:
+        parts = self._parts(transaction, level, rely, [goal.name])
+        kept = self.cache.recall(parts) if self.cache is not None else None
+        if kept is not None:
+            return Answer(kept[0], frozenset(kept[1]))
+        answer = self._ask_cases(transaction, level, goal, rely)
+        # With more time, or on a day when the machine is less busy, the solver may know.
+        if self.cache is not None and answer.status != "unknown":
+            self.cache.keep(parts, [answer.status, sorted(answer.used)])
+        return answer
+
+    def _ask_cases(
+        self, transaction: TransactionProblem, level: Specification, goal: Goal, rely: frozenset[str]
+    ) -> Answer:
         used: set[str] = set()
         for case in self.cases(transaction, level):
             if not case.written:
@@ -290,6 +332,7 @@ class Obligations:
                 if answer == "unsat":
                     core = {_name(one) for one in solver.core()}
                     return Answer("proved", frozenset(name for name in core if name in self.candidates))
+            self.unanswered += answer == "unknown"
             return Answer("broken" if answer == "sat" else "unknown")
         finally:
             solver.pop()

@@ -23,6 +23,7 @@ from isolde.semantics.sets.havoc import all_steps, statements
 from isolde.semantics.sets.invariants import Condition, condition, tables_of
 from isolde.semantics.sets.path import Path
 from isolde.semantics.sets.state import Names
+from isolde.semantics.sets.timeline import Others
 from isolde.semantics.sets.transactions import Execution, Looked, Parameter
 from isolde.semantics.sets.values import outside
 from isolde.tx.dialects import Dialect
@@ -108,6 +109,10 @@ class Problem:
         """Tables and places of the columns that invariants look at."""
         wanted = [part for part in application.parts if not transactions or part.name in transactions]
         self.transactions = {part.name: self._transaction(part) for part in wanted}
+        others = _others([one.writing for one in self.transactions.values()])
+        for one in self.transactions.values():
+            if one.execution is not None:
+                one.execution.others = others
 
     def table(self, position: int) -> TableInfo:
         return self.catalog.tables[position]
@@ -162,6 +167,14 @@ def _type(hint: Any) -> ValueType | None:
             return rows_of(tuple((f"element{place}", kind) for place, kind in enumerate(kinds) if kind is not None))
     names = {"Decimal": DECIMAL, "datetime": TIMESTAMP}
     return names.get(getattr(hint, "__name__", ""))
+
+
+def _others(writing: Sequence[Writing]) -> Others:
+    return Others(
+        frozenset[int]().union(*(one.inserts for one in writing)),
+        frozenset[int]().union(*(one.deletes for one in writing)),
+        frozenset((table, place) for one in writing for table, places in one.updates.items() for place in places),
+    )
 
 
 def _writing(routine: core.Routine) -> Writing:

@@ -44,6 +44,7 @@ class Changes:
         found, again = self.path.view(search), self.path.view(check)
         seen = self._tables(found)
         env, book = self.path.env.copy(), self.book
+        survives = self.path.timeline.survivors(book, info, self.path.writes)
 
         def matches(view: View, key: Key) -> Term:
             inside = env.copy()
@@ -52,7 +53,8 @@ class Changes:
             return smt.both(row.there, seen.reader().holds(change.where, inside))
 
         def hit(_: Book, key: Key) -> Term:
-            return matches(found, key) if search is check else smt.both(matches(found, key), matches(again, key))
+            once = matches(found, key)
+            return smt.both(once, survives(key), smt.TRUE if search is check else matches(again, key))
 
         def after(key: Key) -> Row:
             row = again.row(info, key)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from isolde.errors import OutsideFragment
 from isolde.semantics.core.catalog import TableInfo
-from isolde.semantics.core.nodes import Apply, Constant, Expression
-from isolde.semantics.core.relations import Aggregate, Query, Scan, Statement
+from isolde.semantics.core.nodes import Apply, Column, Constant, Expression, below
+from isolde.semantics.core.relations import Aggregate, Query, Scan, Statement, scans
 from isolde.semantics.core.types import Sort
 from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.ghosts import Ghosts
@@ -23,6 +23,7 @@ from isolde.tx.queries import Lock as LockMode
 from isolde.tx.queries import Patience
 
 Found = tuple[Term, tuple[Value, ...]]
+_ORDERED = frozenset({Sort.INTEGER, Sort.DECIMAL, Sort.TIMESTAMP})
 
 
 class Fetching:
@@ -144,7 +145,10 @@ class Fetching:
         if key is not None:
             found = self.book.fresh("found", "boolean")
             self.book.fact(smt.implies(found, there))
-            self._nothing_else(query, search, free[0], found, env)
+            if search is check:
+                self._nothing_else(query, search, free[0], found, env)
+            else:
+                self._first_left(query, (search, check), free[0], found, env)
         if query.lock is None:
             return found, self.outputs(query, search, env)
         return self._locked(query, search, check, key, found)
@@ -170,7 +174,7 @@ class Fetching:
         if query.limit is None or not query.order:
             return
         order = query.order[0]
-        if not order.key.nonnull or order.key.type.sort not in {Sort.INTEGER, Sort.DECIMAL, Sort.TIMESTAMP}:
+        if not order.key.nonnull or order.key.type.sort not in _ORDERED:
             return
         reader = self.tables(base).reader()
         first = reader.value(order.key, env).known
@@ -179,6 +183,48 @@ class Fetching:
             matches, there = self.matching(query, base, key, book)
             other = self.tables(base, book).reader().value(order.key, there).known
             return smt.implies(smt.both(found, matches), first >= other if order.descending else first <= other)
+
+        self.book.universals.append(Universal((scan.table,), before))
+
+    def _first_left(self, query: Query, states: tuple[Base, Base], scan: Scan, found: Term, env: Environment) -> None:
+        """The same of a locking read that passes over rows which do not match any more, each at a time of its own.
+
+        Nothing is known unless the conditions are about columns that nobody updates: else a row may have matched before and
+        after it was looked at.
+        """
+        if query.patience is Patience.SKIP_LOCKED or query.offset is not None or not _limited_to_one(query):
+            return
+        columns = [part for node in query.where for part in below(node) if isinstance(part, Column)]
+        updated = self.path.timeline.others.updated
+        if not isinstance(query.source, Scan) or any(
+            part.source != scan.id or (scan.table.position, part.place) in updated for part in columns
+        ):
+            return
+        survives = self.path.timeline.survivors(self.book, scan.table, self.path.writes)
+
+        def stays(book: Book, key: Key) -> tuple[Term, Environment]:
+            matches, there = self.matching(query, states[0], key, book)
+            later, _ = self.matching(query, states[1], key, book)
+            return smt.both(matches, later, survives(key)), there
+
+        self.book.universals.append(
+            Universal((scan.table,), lambda book, key: smt.either(found, smt.no(stays(book, key)[0])))
+        )
+        order = query.order[0] if query.limit is not None and query.order else None
+        if order is None or not order.key.nonnull or order.key.type.sort not in _ORDERED:
+            return
+        if any((scan.table.position, part.place) in updated for part in below(order.key) if isinstance(part, Column)):
+            return
+        first, descending, ordered = (
+            self.tables(states[0]).reader().value(order.key, env).known,
+            order.descending,
+            order,
+        )
+
+        def before(book: Book, key: Key) -> Term:
+            matches, there = stays(book, key)
+            other = self.tables(states[0], book).reader().value(ordered.key, there).known
+            return smt.implies(smt.both(found, matches), first >= other if descending else first <= other)
 
         self.book.universals.append(Universal((scan.table,), before))
 
@@ -200,11 +246,14 @@ class Fetching:
             scans_ = [free[0]] if isinstance(query.source, Scan) else []
         if not scans_ or len(scans_) > 1:
             # Which rows of a join are locked is not followed: nothing is relied upon.
+            if any(self.path.timeline.may_return(leaf.table) for leaf in scans(query.source) if isinstance(leaf, Scan)):
+                again = smt.both(again, self.book.fresh("survives", "boolean"))
             return again, self.outputs(query, check, env)
         scan = scans_[0]
         assert isinstance(scan, Scan)
         if key is None:
             key = self._key_of(query, search)
+        again = smt.both(again, self.path.timeline.survivors(self.book, scan.table, self.path.writes)(key))
         presence = query.lock is LockMode.KEY_SHARE
         exclusive = query.lock in {LockMode.UPDATE, LockMode.NO_KEY_UPDATE}
         self.path.timeline.keep(self.book, Lock(scan.table, key, again, check, presence, exclusive))
@@ -227,6 +276,7 @@ class Fetching:
         scan = query.source
         tables, again = self.tables(search), self.tables(check)
         conditions = query.where
+        survives = self.path.timeline.survivors(self.book, scan.table, self.path.writes)
 
         def held(_: Book, key: Key) -> Term:
             terms = []
@@ -235,7 +285,7 @@ class Fetching:
                 row = one.view.row(scan.table, key)
                 env.rows[scan.id] = row.values
                 terms.append(smt.both(row.there, one.reader().holds(conditions, env)))
-            return smt.every(terms)
+            return smt.both(*terms, survives(key))
 
         keys = alternatives(conditions[0], scan) if len(conditions) == 1 else None
         if keys is None:

@@ -19,7 +19,7 @@ from isolde.semantics.sets.havoc import all_steps, anything, silent, statements,
 from isolde.semantics.sets.loops import Rounds, assigned, counters, others
 from isolde.semantics.sets.path import Focus, Path
 from isolde.semantics.sets.state import Base, Book, Key, Names
-from isolde.semantics.sets.timeline import Timeline
+from isolde.semantics.sets.timeline import Others, Timeline
 from isolde.semantics.sets.values import NULL, RowsValue, RowValue, Symbol, Value, merged, outside, sort_of
 from isolde.smt import terms as smt
 
@@ -53,13 +53,14 @@ class Execution:
     def __init__(self, ghosts: Ghosts, routine: core.Routine, parameters: Sequence[Parameter], looked: Looked) -> None:
         self.ghosts, self.routine, self.parameters, self.looked = ghosts, routine, parameters, looked
         self._nesting = 0
+        self.others = Others()
 
     def ways(self, level: Specification, names: Names, label: str) -> list[Path]:
         """All ways that end in a commit."""
         book = Book(names)
         commit = Base(names.fresh(f"{label}.commit"))
         env = Environment(variables=dict(self._arguments(book)))
-        path = Path(book, env, (), Timeline(level, label, commit))
+        path = Path(book, env, (), Timeline(level, label, commit, others=self.others))
         path.arguments = [env.variables[slot] for slot in range(len(self.parameters))]
         for assign in self.routine.converted:
             self._assign(assign, path)
