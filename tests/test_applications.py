@@ -168,7 +168,7 @@ BREAKING = {
     ("rubis", "every-item-has-a-seller"): "DELETE FROM users WHERE id = 1",
     ("rubis", "every-bid-has-an-item"): "INSERT INTO bids VALUES (1, 1, 0, 5, 0)",
     ("rubis", "every-sale-has-an-item"): "INSERT INTO buy_now VALUES (1, 1, 0, 1)",
-    ("rubis", "every-comment-has-a-rating"): "INSERT INTO comments VALUES (1, 1, 0, 1, 0, 0, '')",
+    ("rubis", "every-comment-has-a-rating"): "INSERT INTO comments VALUES (-1, 1, 0, 1, 0, 0, '')",
     ("tpcc", "condition-1"): "UPDATE warehouse SET w_ytd = w_ytd + 1 WHERE w_id = 1",
     ("tpcc", "condition-2"): "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = 1 AND d_id = 2",
     ("tpcc", "condition-3"): "DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = 1 AND no_o_id = 8",
