@@ -60,7 +60,7 @@ def looked(path: Path) -> dict[int, tuple[frozenset[int], bool]]:
     """The tables that were read in each state, and whether groups were: what is known of the rest of it is not needed."""
     found: dict[int, tuple[frozenset[int], bool]] = {}
     grouped = {id(view.base) for view, _, _, _ in path.book.uses.values()}
-    for base, statement, _ in path.reads:
+    for base, statement, *_ in path.reads:
         if isinstance(statement, Query):
             tables = frozenset(tables_of(statement))
             if statement.limit is not None:

@@ -50,7 +50,7 @@ class Fetching:
             self._lock_all(statement)
             return RowsValue(many, types)
         base = self.path.timeline.plain(self.book)
-        self.path.reads.append((base, statement, self.path.env.copy()))
+        self.path.read(statement, self.path.env.copy(), base, base)
         return RowsValue(many, types, self._chosen(statement, base))
 
     def _chosen(self, query: Query, base: Base) -> Selected | None:
@@ -71,10 +71,10 @@ class Fetching:
         """Whether there is a row, and the first one."""
         if query.lock is not None:
             search, check = self.path.timeline.changing(self.book)
-            self.path.reads += [(base, query, self.env) for base in dict.fromkeys((search, check))]
+            self.path.read(query, self.env, search, check)
         else:
             search = check = self.path.timeline.plain(self.book)
-            self.path.reads.append((search, query, self.path.env.copy()))
+            self.path.read(query, self.path.env.copy(), search, search)
         try:
             if query.grouping is not None:
                 return self._aggregated(query, self.tables(search))
@@ -269,6 +269,7 @@ class Fetching:
     def _lock_all(self, query: Query) -> None:
         """A locking query whose rows nobody looks at."""
         search, check = self.path.timeline.changing(self.book)
+        self.path.read(query, self.env, search, check)
         if not isinstance(query.source, Scan) or query.lock is LockMode.KEY_SHARE or query.limit is not None:
             return
         if query.patience is Patience.SKIP_LOCKED or query.grouping is not None:
