@@ -318,7 +318,7 @@ def _index(assignment: Mapping[str, str]) -> str:
     return " ".join(f"{name}={SHORT[level]}" for name, level in sorted(assignment.items()))
 
 
-def validated(name: str, kind: str, arguments: argparse.Namespace) -> dict[str, Any]:
+def validated(name: str, kind: str, arguments: argparse.Namespace) -> None:
     application = application_named(name)
     wanted = arguments.invariant or [one.name for one in application.invariants]
     application = replace(application, invariants=tuple(one for one in application.invariants if one.name in wanted))
@@ -339,6 +339,12 @@ def validated(name: str, kind: str, arguments: argparse.Namespace) -> dict[str, 
             if arguments.load:
                 loaded[_index(one)] = under_load(server, refuter, writers, one, arguments.load)
         runs = server.runs
+    if arguments.output is not None:
+        kept = {"application": name, "database": kind, "broken": {index: sorted(one) for index, one in whole.items()}}
+        with arguments.output.open("a") as file:
+            file.write(
+                json.dumps(kept | {"load": {index: sorted(one) for index, one in loaded.items()}, "runs": runs}) + "\n"
+            )
     verdicts = said(application, kind, wanted, writers) if arguments.infer else {}
     readers = len(application.parts) - len(writers)
     each = 3**readers
@@ -362,7 +368,6 @@ def validated(name: str, kind: str, arguments: argparse.Namespace) -> dict[str, 
         "seconds": round(time.monotonic() - began, 1),
     }
     print(json.dumps(result, indent=1), flush=True)
-    return result
 
 
 def main() -> None:
@@ -380,16 +385,14 @@ def main() -> None:
     )
     parser.add_argument("--load", type=float, default=2.0)
     parser.add_argument("--no-infer", dest="infer", action="store_false")
-    parser.add_argument("--output", type=Path)
+    parser.add_argument(
+        "--output", type=Path, help="a line for each application and database: what broke at which levels"
+    )
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
-    results = [
-        validated(name, kind, arguments)
-        for name in arguments.applications
-        for kind in arguments.start or sorted(SETTINGS, reverse=True)
-    ]
-    if arguments.output is not None:
-        arguments.output.write_text(json.dumps(results, indent=1))
+    for name in arguments.applications:
+        for kind in arguments.start or sorted(SETTINGS, reverse=True):
+            validated(name, kind, arguments)
 
 
 if __name__ == "__main__":
