@@ -40,11 +40,11 @@ APPLICATION = Application(
     "ACIDifier (POPL 2018), figure 9",
     "CREATE TABLE account (id INTEGER PRIMARY KEY, balance BIGINT NOT NULL);",
     (
-        Part(add_interest, 1, lambda random, scale: {"account": 1, "percent": random.randint(1, 3)}),
-        Part(deposit, 1, lambda random, scale: {"account": 1, "amount": random.randint(1, 3)}),
-        Part(withdraw, 1, lambda random, scale: {"account": 1, "amount": random.randint(1, 3)}),
+        Part(add_interest, 1, lambda random, _: {"account": 1, "percent": random.randint(1, 3)}),
+        Part(deposit, 1, lambda random, _: {"account": 1, "amount": random.randint(1, 3)}),
+        Part(withdraw, 1, lambda random, _: {"account": 1, "amount": random.randint(1, 3)}),
     ),
-    lambda random, scale: iter([("account", (1, 2))]),
+    lambda *_: iter([("account", (1, 2))]),
     {"accounts": 1},
     (must_hold("not-negative", "SELECT id FROM account WHERE balance < 0", "no balance is below zero"),),
 )
