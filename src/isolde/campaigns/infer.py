@@ -106,7 +106,7 @@ class Inference:
         self.writers = [name for name, one in self.problem.transactions.items() if not one.reads_only]
         self.serial: dict[str, list[tuple[Failure, BrokenInvariant | None]]] = {}
         self.kept: list[str] = []
-        self.vacuous: list[str] = []
+        self.vacuous: dict[str, str] = {}
         self.obligations: Obligations | None = None
 
     def _derive(self) -> None:
@@ -169,13 +169,16 @@ class Inference:
                     self.serial.setdefault(name, []).append((failure, shown))
             if not lost:
                 self.kept = list(conditions)
-                self.vacuous = [name for name in self.writers if not self._can_commit(name, prover)]
+                self._note_vacuous(prover)
                 return prover
             conditions = {name: one for name, one in conditions.items() if name not in lost}
 
-    def _can_commit(self, name: str, prover: Prover) -> bool:
-        """Whether it was seen to write something and commit, or the solver thinks that it can: else a proof says nothing."""
-        return self._refuter(self.kept, None).commits(name) or prover.can_commit(name)
+    def _note_vacuous(self, prover: Prover) -> None:
+        """Who was never seen to write something and commit, and cannot, as the solver sees it: a proof would say nothing."""
+        refuter = self._refuter(self.kept, None)
+        for name in self.writers:
+            if not refuter.commits(name) and not prover.can_commit(name):
+                self.vacuous[name] = refuter.failed.get(name, "")
 
     def _guarantees(self) -> list[Candidate]:
         from isolde.engines.infer.guarantees import guarantees
@@ -326,7 +329,8 @@ class Inference:
             if self._concerns(name, one)
         ]
         if name in self.vacuous:
-            reasons.append("no way through it was found that can commit, so that a proof would say nothing")
+            why = f" ({self.vacuous[name]})" if self.vacuous[name] else ""
+            reasons.append(f"no way through it was found that can commit, so that a proof would say nothing{why}")
         reasons += [
             f"{failure.invariant} could not be proved even for transactions one after the other"
             for failure, shown in self.serial.get(name, [])

@@ -57,6 +57,8 @@ class Refuter:
     """Whether states count to which no transactions lead, as long as they satisfy the invariants."""
     told: Callable[[str], None] = lambda _: None
     explored: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    """Why a transaction failed the last time that it did when it ran alone."""
     _states: list[Store] = field(default_factory=list)
     _tried: set[tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=set)
 
@@ -231,7 +233,8 @@ class Refuter:
     def run(self, store: Store, name: str, arguments: tuple[Any, ...]) -> bool:
         try:
             store.call(self.application.program, name, list(arguments))
-        except (ExecutionError, IsoldeError):
+        except (ExecutionError, IsoldeError) as error:
+            self.failed[name] = str(error)
             return False
         return True
 

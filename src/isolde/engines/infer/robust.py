@@ -82,7 +82,7 @@ class RobustProver(Prover):
     def _stable_at(self, case: Case, place: Base, when: Term, rely: frozenset[str]) -> set[str] | None:
         obligations = self.obligations
         instances = case.instances.copy()
-        reads = [read for read in case.path.reads if read.base is not place]
+        reads = [read for read in case.path.reads if read.base is not place or read.spread]
         changed = [term for read in reads for term in differences(instances.book, read, place)]
         if not changed or smt.is_false(when):
             return set()
@@ -102,6 +102,10 @@ class RobustProver(Prover):
 
 def differences(book: Book, read: Read, place: Base) -> Iterator[Term]:
     """That some row which matters to a statement is another one in the state that it read from than in ``place``."""
+    if read.spread:
+        # A row may have been another one when it was looked at than before and after.
+        yield smt.TRUE
+        return
     old, new = View(read.base, read.written), View(place, read.written)
     book.kept += [old, new]
     for info, scan, columns, conditions in _looked_at(read):

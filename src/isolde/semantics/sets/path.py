@@ -24,7 +24,8 @@ class Focus:
 class Read(NamedTuple):
     """A statement that read from a state, over what the transaction had ``written`` before.
 
-    ``only_where``: the state only told which rows were to be looked at again in a later one.
+    ``only_where``: the state only told which rows were to be looked at again in a later one. ``spread``: each row was looked at
+    at a time of its own before this state.
     """
 
     base: Base
@@ -32,6 +33,7 @@ class Read(NamedTuple):
     env: Environment
     written: tuple[Write, ...]
     only_where: bool = False
+    spread: bool = False
 
 
 class Path:
@@ -54,11 +56,11 @@ class Path:
         new.fresh_rows, new.arguments, new.reads = list(self.fresh_rows), self.arguments, list(self.reads)
         return new
 
-    def read(self, statement: Statement, env: Environment, search: Base, check: Base) -> None:
-        """A statement found rows in one state and looked at them again in another."""
+    def read(self, statement: Statement, env: Environment, search: Base, check: Base, *, pointed: bool = True) -> None:
+        """A statement found rows in one state and looked at them again in another; ``pointed``: there is at most one."""
         if search is not check:
             self.reads.append(Read(search, statement, env, self.writes, True))
-        self.reads.append(Read(check, statement, env, self.writes))
+        self.reads.append(Read(check, statement, env, self.writes, spread=search is not check and not pointed))
 
     def view(self, base: Base) -> View:
         """What the transaction sees of a state: its own writes over it."""
