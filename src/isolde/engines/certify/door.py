@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from isolde._core import Columns
+from isolde.engines.certify.completing import Completions
 from isolde.engines.certify.fit import fitted
 from isolde.engines.certify.keyvalue import told_by_keys
 from isolde.engines.certify.orders import told_by_orders, told_serial
@@ -42,7 +43,8 @@ class Certified:
     """What a certificate gives. ``oracle`` says which part of it decides.
 
     ``serial`` is the serial order that was told, for the replay of a history over keys; ``replay`` is that of a history of SQL
-    tables. Beside an order of versions it is a second opinion.
+    tables. Beside an order of versions it is a second opinion. ``completions``, where rows have partial orders: ``told`` then
+    decides only what is not about reads, and each completion tells of the rest.
     """
 
     told: Told
@@ -50,6 +52,7 @@ class Certified:
     serial: tuple[int, ...] | None = None
     replay: Replay | None = None
     levels: Sequence[Level] = field(default_factory=tuple)
+    completions: Completions | None = None
 
 
 def certify(
@@ -117,7 +120,9 @@ def _certified(
     if replay is not None and not world.fitted.objects:
         return Certified(Told(columns), "serialization-order", serial, replay, levels)
     told = told_by_tables(world, levels, session_order=session_order, judge=judge)
-    return Certified(told, "certificate", serial, replay, levels)
+    partial = any(not line.complete for line in world.lines.values())
+    completions = Completions(world, session_order=session_order, judge=judge) if partial else None
+    return Certified(told, "certificate", serial, replay, levels, completions)
 
 
 def _own_serial(history: History, world: World) -> tuple[int, ...] | None:
