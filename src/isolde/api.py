@@ -14,7 +14,7 @@ from isolde.findings import Report
 from isolde.formats import decode, encode
 from isolde.formats import read as _read
 from isolde.formats import write as _write
-from isolde.formats.certificates import PlacedCertificate, read_certificate, sidecar
+from isolde.formats.certificates import CertificateFile, PlacedCertificate, open_certificate, sidecar
 from isolde.history import History, Transaction
 from isolde.history.certificate import Certificate
 from isolde.levels import Level
@@ -116,14 +116,14 @@ def check(
         _names(level), session_order, judge_aborted, every, order, budget, both=told.get("both", False)
     )
     certificate = told.get("certificate")
-    placed = None
+    placed: PlacedCertificate | CertificateFile | None = None
     if isinstance(certificate, Certificate):
         placed = PlacedCertificate(certificate)
     elif certificate:
-        placed = read_certificate(str(certificate))
+        placed = open_certificate(str(certificate))
     if isinstance(history, str | Path):
         beside = sidecar(str(history)) if certificate is None else None
-        placed = placed if beside is None else read_certificate(beside)
+        placed = placed if beside is None else open_certificate(beside)
         return check_columns(_read(str(history)), wanted, str(history), placed).report
     return check_columns(_columns(history), wanted, certificate=placed).report
 

@@ -23,7 +23,7 @@ from isolde.findings import (
     Spent,
     Verdict,
 )
-from isolde.formats.certificates import PlacedCertificate
+from isolde.formats.certificates import CertificateFile, PlacedCertificate
 from isolde.levels import Level
 
 
@@ -43,7 +43,7 @@ _STRICT = (Level.STRICT_SERIALIZABLE, Level.STRICT_SNAPSHOT_ISOLATION)
 
 def check_certified(
     columns: Columns,
-    placed: PlacedCertificate,
+    placed: PlacedCertificate | CertificateFile,
     levels: Sequence[Level],
     judging: Judging,
     *,

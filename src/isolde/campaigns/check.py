@@ -10,7 +10,7 @@ from isolde._core import AS_USUAL, BUDGET, Columns, Reading
 from isolde.engines.check import check, cut_out, exhibited, frontier
 from isolde.findings import HistorySubject, Report, Verdict
 from isolde.formats import decode, is_sql, read
-from isolde.formats.certificates import PlacedCertificate, read_certificate
+from isolde.formats.certificates import CertificateFile, PlacedCertificate, open_certificate
 from isolde.history import History
 from isolde.history.certificate import Certificate
 from isolde.levels import LEVELS, Level, level_named
@@ -94,12 +94,15 @@ def check_file(
 ) -> Checked:
     """Reads the history at ``path`` (``-`` is standard input) and decides its levels, by the certificate if one is named."""
     columns = read(path, format, reading)
-    placed = None if certificate is None else read_certificate(certificate)
+    placed = None if certificate is None else open_certificate(certificate)
     return check_columns(columns, options, path, placed)
 
 
 def check_columns(
-    columns: Columns, options: CheckOptions, name: str = "history", certificate: PlacedCertificate | None = None
+    columns: Columns,
+    options: CheckOptions,
+    name: str = "history",
+    certificate: PlacedCertificate | CertificateFile | None = None,
 ) -> Checked:
     """Decides the levels of a history that is in memory; ``name`` is what the report calls it."""
     levels = levels_named(options.names)

@@ -11,6 +11,7 @@ The order of ``commits`` is tried first: nearly always it is the database's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from isolde.engines.certify.evaluate import Circular, Evaluation
@@ -25,11 +26,21 @@ from isolde.levels import Level
 
 Orders = Mapping[int, tuple[Place, ...]]
 """By object, its versions."""
-Wanted = tuple[int, Place]
-"""An object, and a statement that wrote it and has no version of it."""
+Missing = tuple[int, int]
+"""An object, and a transaction that wrote it and has no version of it."""
 _STEPS_A_STATEMENT = 500
 _ROUNDS_MAX = 20
 _UNKNOWN_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A version that is missing: the statements that may have made it. One that leaves a row as it was may have made one; it has
+    to be there only if the row was changed (``required``)."""
+
+    missing: Missing
+    places: tuple[Place, ...]
+    required: bool
 
 
 class Completions:
@@ -93,41 +104,47 @@ class Completions:
             if found is None:
                 return
             world, evaluation, wanted = found
-            if not wanted:
+            required = [one for one in wanted if one.required]
+            if not required:
                 yield from self._leaf(world, evaluation, orders)
                 return
-            for number, place in wanted:
-                line = orders[number]
+            for one in required:
+                line, place = orders[one.missing[0]], one.places[0]
                 at = self._guess(line, place)
-                orders = {**orders, number: (*line[:at], place, *line[at:])}
+                orders = {**orders, one.missing[0]: (*line[:at], place, *line[at:])}
 
     def _all(
-        self, orders: Orders, effective: frozenset[int], without: frozenset[Wanted]
+        self, orders: Orders, effective: frozenset[int], without: frozenset[Missing]
     ) -> Iterator[tuple[World, Evaluation | None]]:
         """Every order that goes on from these; ``without`` are versions that were decided not to be there."""
         found = self._run(orders, effective)
         if found is None:
             return
         world, evaluation, wanted = found
-        still = [one for one in wanted if one not in without]
+        still = [one for one in wanted if one.missing not in without]
         if not still:
-            if not wanted:
+            if not any(one.required for one in wanted):
                 yield from self._leaf(world, evaluation, orders)
-            # Else a row that was written would have no version: no level but the weakest takes that.
+            # Else a row that was changed would have no version: no level but the weakest takes that.
             return
-        number, place = still[0]
+        one = still[0]
+        number, txn = one.missing
+        others = {other for _, other in (*(more.missing for more in still), *without) if other != txn}
+        may_stay_out = not one.required or bool(others & self._seen_from(world, txn))
+        if may_stay_out and not one.required:
+            yield from self._all(orders, effective, without | {one.missing})
         line = orders[number]
-        guess = self._guess(line, place)
-        for at in sorted(range(len(line) + 1), key=lambda at: abs(at - guess)):
-            longer = {**orders, number: (*line[:at], place, *line[at:])}
-            if self._in_circles(longer, effective):
-                continue
-            yield from self._all(longer, effective, without)
-            if self._left < 0:
-                return
-        others = {one[0] for _, one in (*still, *without) if one[0] != place[0]}
-        if others & self._seen_from(world, place):
-            yield from self._all(orders, effective, without | {still[0]})
+        for place in one.places:
+            guess = self._guess(line, place)
+            for at in sorted(range(len(line) + 1), key=lambda at: abs(at - guess)):
+                longer = {**orders, number: (*line[:at], place, *line[at:])}
+                if self._in_circles(longer, effective):
+                    continue
+                yield from self._all(longer, effective, without)
+                if self._left < 0:
+                    return
+        if may_stay_out and one.required:
+            yield from self._all(orders, effective, without | {one.missing})
 
     def _leaf(
         self, world: World, evaluation: Evaluation | None, orders: Orders
@@ -157,20 +174,24 @@ class Completions:
         except Undecidable:
             self._whole = False
             return None
-        wanted: dict[tuple[int, int], Place] = {}
-        for place, done in evaluation.done.items():
-            if place[0] not in effective:
+        return world, evaluation, self._wanted(world, evaluation)
+
+    def _wanted(self, world: World, evaluation: Evaluation) -> list[Wanted]:
+        """Those that are required come first, in the order of ``commits``."""
+        wrote: dict[Missing, list[tuple[int, bool]]] = {}
+        for (txn, index), done in evaluation.done.items():
+            if txn not in world.effective:
                 continue
             for number, row in done.written.items():
-                if (
-                    number in self._partial
-                    and row != done.before.get(number)
-                    and world.lines[number].last.get(place[0], -1) < place[1]
-                ):
-                    wanted[number, place[0]] = max(place, wanted.get((number, place[0]), place))
-        first = {txn: at for at, txn in enumerate(world.commits)}
-        found = [(number, place) for (number, _), place in wanted.items()]
-        return world, evaluation, sorted(found, key=lambda one: (first.get(one[1][0], len(first)), one[1], one[0]))
+                if number in self._partial and world.lines[number].last.get(txn, -1) < index:
+                    wrote.setdefault((number, txn), []).append((index, row != done.before.get(number)))
+        wanted = []
+        for (number, txn), places in wrote.items():
+            changed = max((index for index, changes in places if changes), default=-1)
+            may = tuple((txn, index) for index, _ in sorted(places) if index >= changed)
+            wanted.append(Wanted((number, txn), may, changed >= 0))
+        last = len(world.commits)
+        return sorted(wanted, key=lambda one: (not one.required, world.rank.get(one.missing[1], last), one.missing))
 
     def _guess(self, line: Sequence[Place], place: Place) -> int:
         """Where a version stands by ``commits``."""
@@ -197,10 +218,10 @@ class Completions:
         return graph.order() is None
 
     @staticmethod
-    def _seen_from(world: World, place: Place) -> set[int]:
-        """The transactions that a statement, or one whose versions it may have seen, could see."""
+    def _seen_from(world: World, start: int) -> set[int]:
+        """The transactions that one, or another whose versions it may have seen, could see."""
         found: set[int] = set()
-        waiting = [place[0]]
+        waiting = [start]
         while waiting:
             txn = waiting.pop()
             for index in range(len(world.history.transactions[txn].ops)):
