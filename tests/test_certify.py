@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from certifying import certified, verdicts
+from definition.key_certificates import random_keys
+from definition.predicate_histories import random_case
+from isolde.campaigns.check import CheckOptions, check_columns
 from isolde.engines.certify import SecondOpinion
 from isolde.errors import MistakeError
 from isolde.findings import Verdict
 from isolde.formats import encode, write
-from isolde.formats.certificates import write_certificate
+from isolde.formats.certificates import PlacedCertificate, write_certificate
 from isolde.history import History, Sql, Status, Transaction, parse
 from isolde.history.certificate import Certificate, Installed, ObjectId, RowId, Sees, VersionId, VersionSet
 from running import isolde
@@ -428,3 +432,33 @@ def test_a_partial_order_of_rows_is_completed() -> None:
         }
     (finding,) = certified(history, told, ("serializable",)).findings
     assert finding.anomalies[0].name == "lost-update"
+
+
+@pytest.mark.parametrize("made", [random_case, random_keys])
+def test_a_witness_is_violated_alike_by_its_part_of_the_certificate(
+    made: Callable[[int], tuple[History, Certificate]],
+) -> None:
+    smaller = found = 0
+    for seed in range(25):
+        history, certificate = made(seed)
+        options = CheckOptions(("serializable",))
+        checked = check_columns(encode(history), options, certificate=PlacedCertificate(certificate))
+        witness = checked.witness()
+        if witness is None:
+            continue
+        assert witness.certificate is not None
+        (again,) = certified(witness.history, witness.certificate).findings
+        assert again.anomalies[0].name == checked.report.findings[0].anomalies[0].name, f"seed {seed}"
+        found += 1
+        smaller += len(witness.history.transactions) < len(history.transactions)
+    assert smaller > found / 3 > 0
+
+
+def test_a_witness_is_written_with_its_certificate_beside_it(tmp_path: Path) -> None:
+    history, witness = str(tmp_path / "h.jsonl"), str(tmp_path / "w.jsonl")
+    isolde("generate", "--workload", "predicates", "--transactions", "60", "--inject", "phantom", "-o", history)
+    assert isolde("check", history, "--witness", witness)[0] == 1
+    assert (tmp_path / "w.certificate.jsonl").is_file()
+    answer = json.loads(isolde("check", witness, "--json")[1])
+    assert answer["results"][0]["anomalies"][0]["name"] == "phantom"
+    assert len(answer["results"][0]["anomalies"][0]["transactions"]) == 2
