@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from isolde._core import Columns
-from isolde.campaigns.certify import Certified, certificate_facts, certified, listening, promised, refuse_uncertain
+from isolde.campaigns.certify import (
+    Certified,
+    CertifiedRounds,
+    certificate_facts,
+    certified,
+    listening,
+    promised,
+    refuse_uncertain,
+)
 from isolde.campaigns.check import CheckOptions, check_file
 from isolde.campaigns.options import RUNS, Listener, RunInterrupted, RunOptions
 from isolde.campaigns.target import Target
@@ -87,7 +95,8 @@ def run_keys(target: Target, settings: Settings, options: RunOptions, listener: 
     private = _PrivateTable(target, table, keep=options.keep or target.server is not None)
     try:
         private.create()
-        with listening(target, Scope.of_keys(table), [offer], options) as recovery:
+        scope = Scope.of_keys(table, faults=bool(options.faults))
+        with listening(target, scope, [offer], options) as recovery:
             recorded = _recorded(replace(job, recovery=recovery), asked, target, options, listener)
             if recovery is not None and recorded.outcome.failure is None:
                 recorded.certified = certified(recovery, recorded.outcome, recorded.history)
@@ -129,7 +138,7 @@ def _claimed(offer: Offer, options: RunOptions) -> Level:
 def _recorded(job: Job, asked: list[Level], target: Target, options: RunOptions, listener: Listener) -> _Recorded:
     windows = None
     faults, until_violation = options.faults, options.bounds.until_violation
-    if until_violation and not faults and _stands_alone(job.table, asked):
+    if until_violation and not faults and job.recovery is None and _stands_alone(job.table, asked):
         windows = WindowCheck(job.directory, job.sessions, asked, options.budget)
     outcome, checked, events = _record(job, asked, target, options, windows, listener)
     last = windows.keep_last() if windows is not None else None
@@ -144,11 +153,10 @@ def _judged(recorded: _Recorded, asked: list[Level], options: RunOptions) -> Rep
     judged = str(recorded.last or recorded.history)
     if recorded.certified is not None:
         names = tuple(level.value for level in asked)
-        return tested(
-            check_file(
-                judged, CheckOptions(names, budget=options.budget), certificate=str(recorded.certified.path)
-            ).report
-        )
+        checked = CheckOptions(names, budget=options.budget)
+        report = tested(check_file(judged, checked, certificate=str(recorded.certified.path)).report)
+        durable = (_durable(recorded.lost),) if options.faults else ()
+        return replace(report, findings=(*report.findings, *durable))
     columns = read(judged)
     report = exhibited(check(columns, asked, budget=options.budget, surveyed=True), columns)
     if recorded.windows is not None:
@@ -270,12 +278,17 @@ def _record(
 ) -> tuple[Outcome, float, tuple[Event, ...]]:
     """Runs the job; also how many seconds were spent on checking meanwhile, and the faults that were brought."""
     spent = 0.0
+    rounds = None
+    if job.recovery is not None and options.bounds.until_violation:
+        rounds = CertifiedRounds(job.recovery, job.directory, asked, options.budget, lambda: run.accounts())
 
     def violated(at: Round) -> bool:
         nonlocal spent
         begun = time.monotonic()
         if windows is not None:
             found = windows.violated(at)
+        elif rounds is not None:
+            found = rounds.violated(at)
         else:
             columns = Columns.from_jsonl(merged(job.directory, at.sizes), str(job.directory))
             report = check(columns, asked, budget=options.budget)
@@ -287,10 +300,13 @@ def _record(
     in_windows = windows is not None
     first = (_WINDOW if in_windows else _FIRST_ROUND) if options.bounds.until_violation else None
     watcher = Watcher(listener.progress, first, growing=not in_windows, looking=in_windows, quiet=violated)
+    if rounds is not None:
+        watcher.at_rest = rounds.at_rest
     nodes = target.server.nodes if target.server is not None else ()
     nemesis = Nemesis(nodes, target.wires, options.faults, job.seed) if options.faults else None
     try:
-        outcome = Run(job, watcher).wait()
+        run = Run(job, watcher)
+        outcome = run.wait()
     finally:
         listener.over()
         if nemesis is not None:

@@ -12,6 +12,7 @@ from typing import Any
 from isolde.campaigns.application import drop_tables, installed
 from isolde.campaigns.certify import (
     Certified,
+    CertifiedRounds,
     certificate_facts,
     certified,
     judging,
@@ -31,8 +32,10 @@ from isolde.engines.record.application import Installation
 from isolde.engines.record.application.predicates import predicate_job
 from isolde.errors import OutsideError, UsageError
 from isolde.findings import Report, RunFacts
-from isolde.levels import row
+from isolde.levels import Level, row
 from isolde.workloads.predicates import NAME, OPERATIONS, Mix, application, mix_named
+
+_FIRST_ROUND = 500
 
 
 def run_predicates(target: Target, options: RunOptions, listener: Listener) -> Report:
@@ -84,8 +87,8 @@ def _judged(
     job = replace(job, transactions=bounds.planned, seconds=bounds.seconds, timeout_s=bounds.timeout_s)
     with listening(target, scope_of(installation), [offer], options) as recovery:
         assert recovery is not None
-        outcome, history, told = _recorded(replace(job, recovery=recovery), recovery, listener)
-    asked = list(dict.fromkeys(options.levels)) or [promised(offer.claims, tables=True)]
+        asked = list(dict.fromkeys(options.levels)) or [promised(offer.claims, tables=True)]
+        outcome, history, told = _recorded(replace(job, recovery=recovery), recovery, asked, options, listener)
     begun = time.monotonic()
     names = tuple(level.value for level in asked)
     with judging(target, installation, options) as judge:
@@ -115,9 +118,16 @@ def _judged(
     return replace(report, facts=(*report.facts, facts))
 
 
-def _recorded(job: Job, recovery: Recovery, listener: Listener) -> tuple[Outcome, Path, Certified]:
+def _recorded(
+    job: Job, recovery: Recovery, asked: list[Level], options: RunOptions, listener: Listener
+) -> tuple[Outcome, Path, Certified]:
+    watcher = Watcher(listener.progress)
+    if options.bounds.until_violation:
+        rounds = CertifiedRounds(recovery, job.directory, asked, options.budget, lambda: run.accounts())
+        watcher = Watcher(listener.progress, _FIRST_ROUND, at_rest=rounds.at_rest, quiet=rounds.violated)
     try:
-        outcome = Run(job, Watcher(listener.progress)).wait()
+        run = Run(job, watcher)
+        outcome = run.wait()
     finally:
         listener.over()
     history = finish(job.directory)

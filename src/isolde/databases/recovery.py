@@ -50,14 +50,15 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The tables of a run, by their names in the database."""
+    """The tables of a run, by their names in the database. ``faults``: its servers are killed meanwhile, or connections cut."""
 
     tables: Mapping[str, Followed]
+    faults: bool = False
 
     @classmethod
-    def of_keys(cls, table: Table) -> Scope:
+    def of_keys(cls, table: Table, *, faults: bool = False) -> Scope:
         """The one table of a workload on keys."""
-        return cls({table.name: Followed(None, ("k",))})
+        return cls({table.name: Followed(None, ("k",))}, faults)
 
 
 class Listening(Connection, Protocol):
@@ -104,7 +105,7 @@ class Recovery(Protocol):
         """A new connection that works on the table and listens (``Listening``; ``ListeningSql`` where there is SQL)."""
 
     def recover(self, accounts: Sequence[Account]) -> Certificate:
-        """The order, when nobody is at work any more; ``DatabaseUnavailable`` with the reason if it cannot be told."""
+        """The order so far, while nobody is at work; ``DatabaseUnavailable`` with the reason if it cannot be told."""
 
     def close(self) -> None:
         """Gives everything back; never raises."""

@@ -188,8 +188,11 @@ class Run:
             if not isinstance(failure, IsoldeError):
                 raise failure
             return Outcome(self._tally(), seconds, failure, interrupted)
-        accounts = tuple(account for client in self._clients for account in client.accounts)
-        return Outcome(self._tally(), seconds, None, interrupted, accounts)
+        return Outcome(self._tally(), seconds, None, interrupted, self.accounts())
+
+    def accounts(self) -> tuple[Account, ...]:
+        """What the database said of its order so far, transaction by transaction."""
+        return tuple(account for client in self._clients for account in client.accounts)
 
     def _work(self, worker: Worker, number: int) -> None:
         """A session's thread."""
