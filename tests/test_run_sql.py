@@ -30,7 +30,8 @@ def test_rounds_are_of_the_language_and_are_given_by_their_numbers(dialect: Dial
     for number in range(15):
         made = drawn(number, dialect)
         assert made == drawn(number, dialect)
-        assert 3 <= transactions_of(made) <= 10 and made.steps[-1].session == LAST
+        assert 3 <= transactions_of(made) <= 10
+        assert made.steps[-1].session == LAST
         schema(";\n".join(made.schema), dialect)
         for step in made.steps:
             if step.sql not in ("begin", "commit", "rollback"):
@@ -43,7 +44,9 @@ def test_a_correct_database_passes_and_its_rounds_can_be_judged_again(tmp_path: 
     result = ran(tmp_path / "out", "sqlite:", "--workload", "sql", "--transactions", "8", "--seed", "3")
     assert (result.status, result.verdicts) == (0, ["satisfied"]), result.error
     run = result.run
-    assert run["workload"] == "sql" and run["rounds"] >= 2 and run["committed"] + run["aborted"] >= 8
+    assert run["workload"] == "sql"
+    assert run["rounds"] >= 2
+    assert run["committed"] + run["aborted"] >= 8
     header = json.loads((tmp_path / "out" / "run.json").read_text())
     assert {"schema", "rows", "dialect", "store", "settings", "counts", "meta"} <= header.keys()
     assert isolde.audit(tmp_path / "out", "strict-ser").verdict.value == "satisfied"
@@ -116,4 +119,5 @@ def test_a_double_negation_is_found_on_the_real_mariadb(server: Started, tmp_pat
     assert finding.verdict.value == "violated"
     (shown,) = finding.evidence
     assert isinstance(shown, FailingPrefix)
-    assert shown.kind == "semantic" and "NOT NOT" in shown.explanation
+    assert shown.kind == "semantic"
+    assert "NOT NOT" in shown.explanation
