@@ -103,7 +103,8 @@ def audit(history: SqlHistory, options: AuditOptions, name: str = "log") -> Repo
         log = log_of(history, skip_unsupported=options.skip_unsupported, session_order=session_order)
     except Refused as refused:
         what = refused.what
-        reason = f"statement {what.statement} of {what.transaction}: {what.reason}; --skip-unsupported leaves it out"
+        named = history.statement_at(what.transaction, what.statement)
+        reason = f"{named}: {what.reason}; --skip-unsupported leaves it out"
         findings = [
             Finding(LogExplained(_under(asked)), Verdict.UNDECIDED, "replay", evidence=(NotProved(reason),))
             for asked in questions
@@ -126,7 +127,8 @@ def _guessed(history: SqlHistory, asked: Asked, options: AuditOptions) -> Findin
         try:
             log = log_of(guess, skip_unsupported=options.skip_unsupported, session_order=session_order)
         except Refused as refused:
-            reason = f"statement {refused.what.statement} of {refused.what.transaction}: {refused.what.reason}"
+            named = history.statement_at(refused.what.transaction, refused.what.statement)
+            reason = f"{named}: {refused.what.reason}"
             break
         found = _judged(log, asked, replace(options, budget=min(options.budget, GUESS_STEPS)), explain=False)
         if found.verdict is Verdict.SATISFIED:
@@ -158,7 +160,9 @@ def _judged(log: Log, asked: Asked, options: AuditOptions, *, explain: bool = Tr
     else:
         evidence = (LogOrder(*witness_order(log, found.witness)),) if options.order and found.witness else ()
     if log.left_out:
-        texts = tuple(f"statement {one.statement} of {one.transaction}: {one.reason}" for one in log.left_out)
+        texts = tuple(
+            f"{log.history.statement_at(one.transaction, one.statement)}: {one.reason}" for one in log.left_out
+        )
         evidence = (*evidence, LeftOut(texts))
     return Finding(
         LogExplained(_under(asked)),

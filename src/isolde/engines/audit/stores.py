@@ -166,7 +166,7 @@ class StoreSearch:
         for place, ask in enumerate(entry.asks):
             if ask.error in CONCURRENCY:
                 continue
-            self._refuse(ask)
+            self._refuse(ask, self.log.history.statement_at(entry.id, place))
             start = ask.start if ask.start is not None else entry.start
             end = ask.end if ask.end is not None else entry.end
             middle = fallback + place if start is None or end is None else (start + end) // 2
@@ -182,10 +182,10 @@ class StoreSearch:
         found.append(_Action(entry, len(entry.asks), None, start, end, middle))
         return found
 
-    def _refuse(self, ask: Ask) -> None:
+    def _refuse(self, ask: Ask, named: str) -> None:
         if ask.text.startswith("CALL ") or ask.text.lower().lstrip().startswith(("create", "drop")):
             raise InputError(
-                f"a store model cannot run '{ask.text[:40]}' of a log; judge it at a level of the literature"
+                f"{named}: a store model cannot run '{ask.text[:40]}' of a log; judge it at a level of the literature"
             )
         node = read_statement(ask.text, self.log.history.dialect, "log", strict=False)
         if isinstance(node, Insert) and node.columns:
@@ -193,7 +193,7 @@ class StoreSearch:
             missing = [c.name for c in table.columns if c.generated and c.name not in node.columns] if table else []
             if missing:
                 raise InputError(
-                    f"which id {node.table}.{missing[0]} gets is up to the server; a log cannot be judged by it"
+                    f"{named}: which id {node.table}.{missing[0]} gets is up to the server; a log cannot be judged by it"
                 )
 
     # Searching
