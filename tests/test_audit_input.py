@@ -11,6 +11,7 @@ import pytest
 import isolde
 from audit_logs import log, verdict
 from isolde import History, Sql, Transaction
+from isolde.findings import FailingPrefix
 
 ROWS = {"t": [[1, 5, 0], [2, 5, 1], [3, 7, 2]]}
 POSTGRESQL = """CREATE PROCEDURE bump(low INT) LANGUAGE plpgsql AS $$
@@ -85,6 +86,23 @@ def test_a_table_that_is_dropped_and_made_again_is_empty() -> None:
     for rows, expected in (([], "satisfied"), ([[5]], "violated")):
         read = Transaction("t3", 0, (Sql({"sql": "SELECT a FROM t WHERE id = 1", "rows": rows}),))
         assert verdict(log(*changes, read, rows=ROWS), "ser") == expected
+
+
+def test_a_violation_stands_without_queries_but_not_without_changes() -> None:
+    wrong = Sql({"sql": "SELECT a FROM t WHERE id = 1", "rows": [[9]]})
+    for text, expected in (
+        ("SELECT a FROM t UNION SELECT 1", "violated"),
+        ("UPDATE t SET a = x.b FROM t x", "unknown"),
+    ):
+        history = log(Transaction("t1", 0, (Sql({"sql": text}), wrong)), rows=ROWS)
+        (finding,) = isolde.audit(history, "ser", skip_unsupported=True).findings
+        assert finding.verdict.value == expected
+        if expected == "violated":
+            shown = finding.evidence[0]
+            assert isinstance(shown, FailingPrefix)
+            # Statement 1 of the log, although 0 was left out.
+            assert shown.statement == 1
+            assert "Statement 1 of t1" in shown.explanation
 
 
 def test_what_is_refused_is_named_with_its_line(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from isolde.engines.audit.decide import Decision, decide
 from isolde.engines.audit.log import Entry, Log, Refused, log_of
@@ -40,7 +42,7 @@ from isolde.findings import (
     Verdict,
 )
 from isolde.formats.tables import SqlHistory
-from isolde.history import Status
+from isolde.history import Sql, Status
 from isolde.levels import Level, level_named
 
 BUDGET = 200_000
@@ -51,6 +53,8 @@ RUNS = 10
 """Runs of statements that go with each placement of the budget."""
 EXPLAINING_S = 20.0
 """Seconds for each level that may explain a violation."""
+_QUERY = re.compile(r"\s*(select|with|values|table|show|explain)\b", re.IGNORECASE)
+_CHANGES = re.compile(r"\b(insert|update|delete|into|nextval|call|analyze)\b", re.IGNORECASE)
 _VERDICTS = {End.FOUND: Verdict.SATISFIED, End.NONE: Verdict.VIOLATED, End.SPENT: Verdict.UNDECIDED}
 
 
@@ -153,6 +157,10 @@ def _judged(log: Log, asked: Asked, options: AuditOptions, *, explain: bool = Tr
         found = Decision(end, f"store-model({asked.store})", allowance.spent, (), reason)
     else:
         found = decide(log, asked, allowance)
+    if found.end is End.NONE and _may_matter(log):
+        # What was left out may have changed the very rows that were read.
+        reason = "nothing explains the log without what was left out, which may have changed rows"
+        found = replace(found, end=End.SPENT, reason=reason)
     if found.end is End.SPENT:
         evidence = (NotProved(found.reason),)
     elif found.end is End.NONE:
@@ -184,15 +192,19 @@ def _failing(log: Log, asked: Asked, options: AuditOptions, allowance: Allowance
         wrong = blame(log, asked, length, allowance)
         to_blame = core(log, asked, length)
     explained, undecided = explaining(log, asked, options)
-    sentence = wrong.sentence[0].upper() + wrong.sentence[1:]
+    last = log.entries[length - 1]
+    statement = _place_in_log(log, last, wrong.statement)
+    # Places are told as they are in the log, those of what was left out counted.
+    sentence = wrong.sentence.replace(f"statement {wrong.statement} of", f"statement {statement} of", 1)
+    sentence = sentence[0].upper() + sentence[1:]
     if explained:
         sentence += f" {_listed(explained)} explains the log."
     elif undecided:
         sentence += f" Whether {_listed(undecided)} explains the log was not decided."
     return FailingPrefix(
         length,
-        log.entries[length - 1].id,
-        wrong.statement,
+        last.id,
+        statement,
         wrong.expected,
         wrong.observed,
         "isolation" if explained or undecided else "semantic",
@@ -200,6 +212,23 @@ def _failing(log: Log, asked: Asked, options: AuditOptions, allowance: Allowance
         tuple(entry.id for entry in to_blame),
         tuple(explained),
     )
+
+
+def _place_in_log(log: Log, entry: Entry, place: int) -> int:
+    left_out = {one.statement for one in log.left_out if one.transaction == entry.id}
+    kept = (number for number in range(len(entry.asks) + len(left_out)) if number not in left_out)
+    return next(islice(kept, place, None), place)
+
+
+def _may_matter(log: Log) -> bool:
+    """Whether something was left out that may have changed rows: anything but a query, and a query that calls who knows what."""
+    ops = {one.id: one.ops for one in log.history.transactions} if log.left_out else {}
+    for one in log.left_out:
+        op = ops[one.transaction][one.statement]
+        text = str(op.content.get("sql", "")) if isinstance(op, Sql) else ""
+        if not _QUERY.match(text) or _CHANGES.search(text) or "the function" in one.reason:
+            return True
+    return False
 
 
 def explaining(log: Log, asked: Asked, options: AuditOptions) -> tuple[list[str], list[str]]:
