@@ -191,7 +191,7 @@ def _failing(log: Log, asked: Asked, options: AuditOptions, allowance: Allowance
         length = failing_prefix(log, asked, allowance) or len(log.entries)
         wrong = blame(log, asked, length, allowance)
         to_blame = core(log, asked, length)
-    explained, undecided = explaining(log, asked, options)
+    explained, undecided = explaining(log, asked, options, length)
     last = log.entries[length - 1]
     statement = _place_in_log(log, last, wrong.statement)
     # Places are told as they are in the log, those of what was left out counted.
@@ -231,9 +231,9 @@ def _may_matter(log: Log) -> bool:
     return False
 
 
-def explaining(log: Log, asked: Asked, options: AuditOptions) -> tuple[list[str], list[str]]:
+def explaining(log: Log, asked: Asked, options: AuditOptions, length: int) -> tuple[list[str], list[str]]:
     """The strongest of the weaker levels, and of the levels of the log's own database, that explain the log; and those that were
-    not decided.
+    not decided. The first ``length`` transactions are those that fail.
     """
     explained: list[Level] = []
     undecided: list[str] = []
@@ -264,7 +264,12 @@ def explaining(log: Log, asked: Asked, options: AuditOptions) -> tuple[list[str]
         end, reason = explains(log, reading, allowance)
         if end is End.FOUND:
             return [*names, reading.name], undecided
-        if end is End.SPENT and (allowance.over or reason in (LOCKS_OF_A_PLAN, CHECKS_OF_A_PLAN)):
+        if end is End.SPENT and reason in (LOCKS_OF_A_PLAN, CHECKS_OF_A_PLAN):
+            # Where a plan decides, the beginning that fails may be clear by itself.
+            end, _ = explains(log, reading, allowance, log.entries[:length])
+            if end is not End.NONE:
+                undecided.append(reading.name)
+        elif end is End.SPENT and allowance.over:
             undecided.append(reading.name)
     return names, undecided
 
