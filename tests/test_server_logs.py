@@ -186,4 +186,5 @@ def test_the_log_of_a_real_postgresql_is_explained(logging_server: str, place: P
     path, _ = converted(written)
     history = isolde.read(path)
     assert sum(one.status is Status.COMMITTED and one.level == "REPEATABLE READ" for one in history.transactions) == 2
-    assert isolde.audit(path, "strict-si").verdict.value == "satisfied"
+    # The driver asks for the version, too.
+    assert isolde.audit(path, "strict-si", skip_unsupported=True).verdict.value == "satisfied"
