@@ -74,7 +74,7 @@ def _by_paper(log: Log, reading: Reading, allowance: Allowance) -> Decision:
 def _not_found(replay: Replay, end: End, allowance: Allowance, method: str) -> Decision:
     if replay.refused is not None:
         entry, place, error = replay.refused
-        reason = f"statement {place} of {entry.id} cannot be judged: {error}"
+        reason = f"{replay.log.history.statement_at(entry.id, place)} cannot be judged: {error}"
         return Decision(End.SPENT, method, allowance.spent, reason=reason)
     reason = ""
     if end is End.SPENT:
