@@ -7,7 +7,6 @@ transaction with the states of the witness, before it is believed.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
@@ -92,8 +91,6 @@ def _followed(log: Log, reading: Reading, allowance: Allowance) -> Decision | No
     following.timeline.back_to_beginning()
     if not found:
         return None
-    if following.searched:
-        verify(log, reading, witness)
     method = "replay and search" if following.searched else "replay"
     return Decision(End.FOUND, method, len(witness) + following.searched, witness)
 
@@ -112,7 +109,7 @@ def verify(log: Log, reading: Reading, witness: tuple[Placed, ...]) -> None:
             lowest = max((position[one] + 1 for one in entry.before if one in position), default=0)
             if past is not None and entry.start is not None:
                 lowest = max(lowest, past.before(entry.start))
-            if lowest > place or not _allowed(reading, placed.snapshots, lowest, place):
+            if not reading.allows(placed.snapshots, lowest, place):
                 raise MistakeError(f"the order that explains the log breaks the level at {entry.id}")
             effects = run_at(timeline, entry, placed.snapshots)
             if isinstance(effects, Mismatch):
@@ -137,17 +134,6 @@ class _Past:
         """The first state that holds all that ended before a time."""
         place = bisect_left(self._ends, time)
         return self._states[place - 1] if place else 0
-
-
-def _allowed(reading: Reading, states: Sequence[int], lowest: int, place: int) -> bool:
-    """Whether a transaction at this place may read these states."""
-    match reading.reads:
-        case Reads.LATEST:
-            return all(state == place for state in states)
-        case Reads.ONE_SNAPSHOT:
-            return len(set(states)) <= 1 and all(lowest <= state <= place for state in states)
-        case Reads.EACH_STATEMENT:
-            return list(states) == sorted(states) and all(state <= place for state in states)
 
 
 def part_of(log: Log, entries: list[Entry]) -> Log:

@@ -12,7 +12,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from isolde.engines.audit.answers import CONCURRENCY, same_bag, same_list
-from isolde.engines.audit.log import Ask, Entry, Log
+from isolde.engines.audit.compiling import Ask
+from isolde.engines.audit.log import Entry, Log
 from isolde.engines.audit.search import Allowance, End
 from isolde.errors import ExecutionError, InputError, OutsideFragment, UsageError
 from isolde.levels.stores import STORE_LEVELS, StoreName, store_level, store_settings
@@ -230,7 +231,7 @@ class StoreSearch:
         inside = sum(isinstance(part, Select) for part in parts(spoken))
         if inside > isinstance(spoken, Select):
             return False
-        core = self.model.sent(spoken, dict(ask.given)).core
+        core = self.model.sent(spoken, ask.given).core
         match core:
             case Query():
                 steps = plan(core.source, core.where).steps
@@ -302,7 +303,7 @@ class StoreSearch:
                     return
                 state = begun.state
             spoken = read_statement(action.ask.text, self.log.history.dialect, "log", strict=False)
-            steps = model.submit(state, name, spoken, dict(action.ask.given))
+            steps = model.submit(state, name, spoken, action.ask.given)
         for step in steps:
             due = self._answered(step, {**dict(node.due), name: action})
             if due is not None:

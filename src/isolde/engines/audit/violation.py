@@ -10,7 +10,8 @@ from typing import Any
 from isolde.engines.audit.answers import shown_rows
 from isolde.engines.audit.decide import decide, part_of
 from isolde.engines.audit.follow import run_at
-from isolde.engines.audit.log import Ask, Entry, Log
+from isolde.engines.audit.compiling import Ask
+from isolde.engines.audit.log import Entry, Log
 from isolde.engines.audit.paper import PaperSearch
 from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
