@@ -9,9 +9,12 @@ from dataclasses import dataclass, replace
 from isolde.engines.audit.decide import Decision, decide
 from isolde.engines.audit.log import Entry, Log, Refused, log_of
 from isolde.engines.audit.readings import READINGS, WEAKER, Reading, reading_of
-from isolde.engines.audit.search import Allowance, End
+from isolde.engines.audit.replay import Replay
+from isolde.engines.audit.search import Allowance, End, Search
 from isolde.engines.audit.stores import (
+    IMPLIED,
     StoreReading,
+    contradicted,
     explains,
     failing_statement,
     known_settings,
@@ -146,13 +149,13 @@ def _judged(log: Log, asked: Asked, options: AuditOptions, *, explain: bool = Tr
     evidence: tuple[Evidence, ...]
     if isinstance(asked, StoreReading):
         end, reason = explains(log, asked, allowance)
-        found = Decision(end, f"store-model({asked.store})", allowance.spent, (), reason)
+        found = Decision(end, f"store-model({asked.store})", allowance.spent, reason=reason)
     else:
         found = decide(log, asked, allowance)
     if found.end is End.SPENT:
         evidence = (NotProved(found.reason),)
     elif found.end is End.NONE:
-        evidence = () if not explain else (_failing(log, asked, options, allowance),)
+        evidence = () if not explain else (_failing(log, asked, options, allowance, found.part),)
     else:
         evidence = (LogOrder(*witness_order(log, found.witness)),) if options.order and found.witness else ()
     if log.left_out:
@@ -167,7 +170,9 @@ def _judged(log: Log, asked: Asked, options: AuditOptions, *, explain: bool = Tr
     )
 
 
-def _failing(log: Log, asked: Asked, options: AuditOptions, allowance: Allowance) -> FailingPrefix:
+def _failing(
+    log: Log, asked: Asked, options: AuditOptions, allowance: Allowance, part: Sequence[Entry]
+) -> FailingPrefix:
     """What is wrong, and what explains it all the same."""
     if isinstance(asked, StoreReading):
         length, place = failing_statement(log, asked, allowance)
@@ -177,7 +182,7 @@ def _failing(log: Log, asked: Asked, options: AuditOptions, allowance: Allowance
         length = failing_prefix(log, asked, allowance) or len(log.entries)
         wrong = blame(log, asked, length, allowance)
         to_blame = core(log, asked, length)
-    explained, undecided = explaining(log, asked, options)
+    explained, undecided = explaining(log, asked, options, part)
     sentence = wrong.sentence[0].upper() + wrong.sentence[1:]
     if explained:
         sentence += f" {_listed(explained)} explains the log."
@@ -196,9 +201,11 @@ def _failing(log: Log, asked: Asked, options: AuditOptions, allowance: Allowance
     )
 
 
-def explaining(log: Log, asked: Asked, options: AuditOptions) -> tuple[list[str], list[str]]:
+def explaining(
+    log: Log, asked: Asked, options: AuditOptions, part: Sequence[Entry] = ()
+) -> tuple[list[str], list[str]]:
     """The strongest of the weaker levels, and of the levels of the log's own database, that explain the log; and those that were
-    not decided.
+    not decided. ``part``: transactions that show the violation; a level that does not explain these does not explain the log.
     """
     explained: list[Level] = []
     undecided: list[str] = []
@@ -207,23 +214,33 @@ def explaining(log: Log, asked: Asked, options: AuditOptions) -> tuple[list[str]
     else:
         todo, paper = list(WEAKER[asked.level]), asked.paper
     seen: set[Level] = set()
+    refuted = {asked.level} if isinstance(asked, Reading) and not paper else set()
     while todo:
         one = todo.pop(0)
         if one in seen:
             continue
         seen.add(one)
-        end = decide(log, replace(READINGS[one], paper=paper), _short_allowance(options)).end
+        weaker = replace(READINGS[one], paper=paper)
+        end = (
+            End.NONE
+            if _contradicted(log, weaker, part, options)
+            else decide(log, weaker, _short_allowance(options)).end
+        )
         if end is End.FOUND:
             explained.append(one)
             continue
-        if end is End.SPENT and (log.timed or not READINGS[one].strict):
+        if end is End.NONE:
+            refuted.add(one)
+        elif log.timed or not READINGS[one].strict:
             undecided.append(one.value)
         todo += WEAKER[one]
     below = {lower for one in explained for lower in _below(one)}
     names = [one.value for one in explained if one not in below]
     settings = {**known_settings(store_of(log), log.history.settings), **dict(options.settings)}
     for reading in readings_of(log, settings):
-        if reading == asked:
+        if reading == asked or refuted & IMPLIED.get(reading.name, set()):
+            continue
+        if contradicted(log, reading, part):
             continue
         allowance = _short_allowance(options)
         end, _ = explains(log, reading, allowance)
@@ -232,6 +249,14 @@ def explaining(log: Log, asked: Asked, options: AuditOptions) -> tuple[list[str]
         if end is End.SPENT and allowance.over:
             undecided.append(reading.name)
     return names, undecided
+
+
+def _contradicted(log: Log, reading: Reading, part: Sequence[Entry], options: AuditOptions) -> bool:
+    """Whether a part of a log is enough to see that a level does not explain it."""
+    if not part or reading.paper or (reading.strict and not log.timed):
+        return False
+    replay = Replay(log)
+    return Search(replay, reading, part, _short_allowance(options)).run() is End.NONE and replay.refused is None
 
 
 def _short_allowance(options: AuditOptions) -> Allowance:

@@ -43,7 +43,7 @@ class Form:
     tables: frozenset[str]
     is_query: bool = False
     gives_rows: bool = False
-    opened: Callable[[Sequence[Any]], Opened] | None = None
+    opened: Callable[[NamedStore, Sequence[Any]], Opened] | None = None
     code: Code | None = None
 
 
@@ -163,23 +163,22 @@ class Compiling:
 
     def _guarded(self, function: Callable[..., Any], tables: Sequence[str]) -> Callable[..., Any]:
         """Tables come and go: they have to be there."""
-        there = self.store.there.rows
 
         def guarded(store: NamedStore, *values: Any) -> Any:
             for table in tables:
-                if table not in there:
+                if table not in store.there.rows:
                     raise ExecutionError("name", f"there is no table {table}")
             return function(store, *values)
 
         return guarded
 
-    def _opened(self, code: Code, core: Query) -> Callable[[Sequence[Any]], Opened]:
-        store, width = self.store, len(core.outputs)
+    def _opened(self, code: Code, core: Query) -> Callable[[NamedStore, Sequence[Any]], Opened]:
+        compiled, width = self.store.compiled, len(core.outputs)
         functions: list[Any] = []
 
-        def opened(values: Sequence[Any]) -> Opened:
+        def opened(store: NamedStore, values: Sequence[Any]) -> Opened:
             if not functions:
-                functions.extend(store.compiled.opened(code))
+                functions.extend(compiled.opened(code))
             every = functions[0](store, *values)
             (bounds,) = functions[1](store, *values)
             limit = bounds[0] if core.limit is not None else None

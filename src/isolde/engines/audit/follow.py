@@ -116,17 +116,21 @@ class Following:
                 if entry is None:
                     more = False
                     break
-                for doubted in entry.before:
-                    if doubted in self._doubted:
-                        self._after_doubt.setdefault(doubted, []).append(entry.number)
-                if entry.maybe:
-                    self._doubted[entry.number] = entry
-                else:
+                self.note(entry)
+                if not entry.maybe:
                     time = commit_time(entry) if self._timed and not self.by_end else entry.number
                     heappush(ahead, (time or 0, entry.number, entry))
             if not ahead:
                 return
             yield heappop(ahead)[2]
+
+    def note(self, entry: Entry) -> None:
+        """What has to be known of an entry before it is taken; those of unknown outcome are never taken, but kept aside."""
+        for doubted in entry.before:
+            if doubted in self._doubted:
+                self._after_doubt.setdefault(doubted, []).append(entry.number)
+        if entry.maybe:
+            self._doubted[entry.number] = entry
 
     def _let_go(self) -> None:
         """Forgets states that nobody goes back to: no snapshot is that old, and no repair takes so many placements back."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from isolde.engines.audit.compiling import CREATES, DROPS, Ask, Compiling
@@ -54,7 +54,19 @@ class Log:
     history: SqlHistory
     entries: list[Entry]
     session_order: bool = True
+    tables_change: bool = False
+    """Whether tables are created or dropped in the log."""
     left_out: list[Unsupported] = field(default_factory=list)
+    learned: dict[str, Any] = field(default_factory=dict)
+    """What was found out about the log on the way; its beginnings share it."""
+
+    def apart(self) -> Log:
+        """The same log on a store of its own, at its beginning."""
+        store = NamedStore(self.store.schema, self.store.dialect, self.store.first_tables)
+        store.compiled, store.counts_found = self.store.compiled, self.store.counts_found
+        found = replace(self, store=store)
+        found.begin()
+        return found
 
     def begin(self) -> None:
         """Makes the store's rows those before the first transaction."""
@@ -78,7 +90,8 @@ def log_of(history: SqlHistory, *, skip_unsupported: bool = False, session_order
     store.counts_found = history.counts == "found"
     log = Log(store, history, [], session_order)
     log.begin()
-    compiling = Compiling(history, store, bool(created) or _drops(history))
+    log.tables_change = bool(created) or _drops(history)
+    compiling = Compiling(history, store, log.tables_change)
     taking_part = sorted(
         (one for one in history.transactions if one.status is not Status.ABORTED), key=lambda one: _place(one)
     )
@@ -167,3 +180,16 @@ def _with_created(history: SqlHistory, texts: Sequence[str]) -> Schema:
             if tables.setdefault(name, table) != table:
                 raise InputError(f"the log creates the table {name} in two ways; judge its parts one by one")
     return Schema.of(*tables.values())
+
+
+def relinked(entries: Sequence[Entry]) -> list[Entry]:
+    """Some entries of a log, each after those that are left of its session."""
+    before: dict[int, tuple[int, ...]] = {}
+    earlier: dict[Any, list[int]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.turn):
+        those = earlier.setdefault(entry.session, [])
+        before[entry.number] = tuple(those)
+        if not entry.maybe:
+            those.clear()
+        those.append(entry.number)
+    return [replace(entry, before=before[entry.number]) for entry in entries]

@@ -174,7 +174,7 @@ class Replay:
             return same_bag(rows, ask.rows)
         if same_list(rows, ask.rows):
             return True
-        every, keys, offset, limit = ask.form.opened(ask.values)
+        every, keys, offset, limit = ask.form.opened(self.store, ask.values)
         if offset == 0 and limit is None:
             return same_order(every, keys, ask.rows)
         return same_cut(every, keys, offset, limit, ask.rows)
@@ -183,7 +183,7 @@ class Replay:
         """A query whose answer is open: right is whatever it may give. Anything else cannot be judged."""
         if ask.form.opened is not None and ask.error is None and ask.rows is not None:
             try:
-                every, keys, offset, limit = ask.form.opened(ask.values)
+                every, keys, offset, limit = ask.form.opened(self.store, ask.values)
             except (OutsideFragment, ExecutionError):
                 pass
             else:

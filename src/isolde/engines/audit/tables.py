@@ -219,8 +219,8 @@ class NamedStore(Store):
         super().__init__(schema, dialect, clock=_no_clock)
         self.named = [NamedTable(info, self.catalog, self.undo) for info in self.catalog.tables]
         self.tables: list[TableView] = list(self.named)
-        self._first_tables = tuple(there)
-        self.there = Existence(self._first_tables, self.undo)
+        self.first_tables = tuple(there)
+        self.there = Existence(self.first_tables, self.undo)
         self.sums: list[int] | None = None
         """While states are told apart: a number for the rows of each table, and last for the tables that are there, which is the
         sum of 64 random bits for each row. Hashes of tuples of small numbers would often have equal sums.
@@ -252,7 +252,7 @@ class NamedStore(Store):
         for table in self.named:
             table.clear()
         self.there.rows.clear()
-        self.there.rows.update({name: (name,) for name in self._first_tables})
+        self.there.rows.update({name: (name,) for name in self.first_tables})
         self.undo.clear()
 
     def install(self, effects: Mapping[Name, Row | None]) -> Effects:
