@@ -13,11 +13,12 @@ came, and is decoded when it is checked. ``answer`` makes such bytes of what a d
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
+from isolde.databases.shapes import PLAIN, SHAPES, Shape
 from isolde.levels import Level
 from isolde.tx.dialects import Dialect
 
@@ -73,11 +74,15 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A private place in the database: keys ``0 … keys-1`` exist from the start, holding 0 or the empty list."""
+    """A private place in the database: keys ``0 … keys-1`` exist from the start, holding 0 or the empty list.
+
+    ``shapes``: the tables that it is made of, where the database has tables; each holds its share of the keys.
+    """
 
     name: str
     kind: Kind
     keys: int
+    shapes: tuple[Shape, ...] = (PLAIN,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +159,13 @@ class SqlConnection(Connection, Protocol):
         """Runs one statement; parameters are marked as the database's dialect says (``Database.placeholder``)."""
 
 
+class RowConnection(Connection, Protocol):
+    """A connection to tables whose rows hold several keys."""
+
+    def write_row(self, values: Mapping[int, int]) -> None:
+        """Sets several keys that share a row by one statement."""
+
+
 class Database(Protocol):
     """One database that answers."""
 
@@ -200,6 +212,8 @@ class Adapter:
     """What a person types to remove a table that a run could not drop."""
     untested: str = ""
     """What else may answer at such a URL, and was not tested against a live server."""
+    shapes: tuple[Shape, ...] = SHAPES
+    """What ``--shapes all`` goes through, where there are tables."""
     locks_everything: bool = False
     """Writers lock the whole database, not rows: those of one table wait for those of another."""
 

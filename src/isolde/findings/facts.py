@@ -81,6 +81,8 @@ class RunFacts:
     lost: tuple[LostWrite, ...] | None = ()
     windows: WindowFacts | None = None
     certificate: CertificateFacts | None = None
+    shapes: tuple[str, ...] = ()
+    """What the tables were like, if not plain."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ def render_run(facts: RunFacts) -> str:
     if facts.certificate is not None:
         told = facts.certificate
         lines.insert(-2, f"  certified  in {told.seconds:.2f} s by {told.source}: {told.file}")
+    if facts.shapes:
+        lines.insert(2, f"  tables     {'; '.join(facts.shapes)}")
     if facts.faults:
         counts = Counter(event.fault for event in facts.faults)
         lines.append("  faults     " + ", ".join(f"{count} x {name}" for name, count in counts.items()))
@@ -52,6 +54,7 @@ def run_document(facts: RunFacts) -> dict[str, Any]:
             "workload": facts.workload,
             "sessions": facts.sessions,
             "keys": facts.keys,
+            **({"shapes": list(facts.shapes)} if facts.shapes else {}),
             "seed": facts.seed,
             "seconds": round(ran.seconds, 6),
             "check_seconds": round(facts.check_seconds, 6),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, cast
 
 from isolde._core.plans import Intent, Plan
 from isolde.databases import Connection, Database, Kind, Offer, Table
+from isolde.databases.contract import RowConnection
+from isolde.databases.shapes import Places
 from isolde.engines.record.client import Client, Surroundings
 from isolde.engines.record.journal import Journal
 from isolde.engines.record.line import Line
@@ -19,6 +23,8 @@ from isolde.workloads import Settings
 _READ, _WRITE, _DELETE = int(Intent.READ), int(Intent.WRITE), int(Intent.DELETE)
 # A list that has grown so long is left for a fresh one: each read shows all of it.
 _LIST_LENGTH_MAX = 50
+# So many columns are written by one statement at most.
+_TOGETHER_MAX = 8
 
 
 class Lists:
@@ -54,6 +60,8 @@ class Session(Client[Plan]):
         self._level = offer
         self._value = number
         self._lists, self._believes = lists, believes
+        self._places = Places(shared.table.shapes)
+        self._shares_rows = any(shape.columns > 1 for shape in shared.table.shapes)
         self._beliefs: dict[int, object] = {}
 
     def _offer(self, plan: Plan) -> Offer:  # noqa: ARG002 - one level for all of them
@@ -64,10 +72,18 @@ class Session(Client[Plan]):
             self._list_operations(connection, plan, transaction, self._lists)
             return
         seen: dict[int, bytes] = {}
-        for intent, key in plan:
+        together = 0
+        for place, (intent, key) in enumerate(plan):
+            if together:
+                # Written by the statement before.
+                together -= 1
+                continue
             if intent == _READ:
                 seen[key] = raw = connection.read(key)
                 transaction.answered(b'["r",%d,%b]' % (key, raw))
+            elif intent == _WRITE and self._shares_rows and (mates := self._written_with(plan[place:], seen)):
+                self._write_row(connection, (key, *mates), transaction)
+                together = len(mates)
             elif intent == _WRITE:
                 value = self._fresh()
                 transaction.intend(b'["w",%d,%d]' % (key, value))
@@ -85,6 +101,22 @@ class Session(Client[Plan]):
             self._note(connection, transaction)
             if self._believes and key in seen:
                 self._beliefs[key] = json.loads(seen[key])
+
+    def _written_with(self, rest: Plan, seen: Mapping[int, bytes]) -> list[int]:
+        """The keys that are written next in the same row, and are there: one statement writes them with the first."""
+        mates = self._places.row_mates(rest[0][1])
+        found: list[int] = []
+        for intent, key in rest[1:_TOGETHER_MAX]:
+            if intent != _WRITE or key not in mates or key in found or seen.get(key) == b"null":
+                break
+            found.append(key)
+        return found if seen.get(rest[0][1]) != b"null" else []
+
+    def _write_row(self, connection: Connection, keys: tuple[int, ...], transaction: Line) -> None:
+        values = {key: self._fresh() for key in keys}
+        for key, value in values.items():
+            transaction.intend(b'["w",%d,%d]' % (key, value))
+        cast(RowConnection, connection).write_row(values)
 
     def _list_operations(self, connection: Connection, plan: Plan, transaction: Line, lists: Lists) -> None:
         for intent, place in plan:
@@ -128,6 +160,23 @@ class Session(Client[Plan]):
         return self._value
 
 
+def _in_one_row(plans: Callable[[], Plan], places: Places, settings: Settings, chance: Random) -> Plan:
+    """The next plan; every second one is moved into one row, since keys drawn from all rarely share one.
+
+    Its reads come first then, so that what it writes of the row follows each other and can be written by one statement.
+    """
+    plan = plans()
+    first = plan[0][1] if plan else 0
+    mates = [key for key in places.row_mates(first) if key < settings.keys]
+    others = [key for key in dict.fromkeys(key for _, key in plan) if key != first and key not in mates]
+    if not mates or not others or chance.random() < 0.5:
+        return plan
+    chance.shuffle(mates)
+    free = [key for key in mates if key not in {key for _, key in plan}]
+    moved = dict(zip(others, free, strict=False))
+    return sorted(((intent, moved.get(key, key)) for intent, key in plan), key=lambda one: one[0] != _READ)
+
+
 def keyvalue_job(
     database: Database,
     table: Table,
@@ -144,7 +193,10 @@ def keyvalue_job(
 
     def worker(number: int, journal: Journal, shared: Surroundings) -> Worker:
         session = Session(number, journal, shared, offer=offer, lists=lists, believes=believes)
-        return Worker(session, settings.plans(number).next, [(_READ, key) for key in range(settings.keys)])
+        plans = settings.plans(number).next
+        if any(shape.columns > 1 for shape in table.shapes):
+            plans = partial(_in_one_row, plans, Places(table.shapes), settings, Random(f"{settings.seed}/{number}"))
+        return Worker(session, plans, [(_READ, key) for key in range(settings.keys)])
 
     # A list that was never written is empty, which is what an absent key means to a reader of lists.
     keys = range(settings.keys) if table.kind is Kind.REGISTERS else ()
