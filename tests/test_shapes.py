@@ -41,7 +41,7 @@ def test_one_statement_writes_several_columns(tmp_path: Path) -> None:
 
     adapter = adapter_named("sqlite")
     database = adapter.open(f"sqlite:{tmp_path / 'one.db'}")
-    database.connect = lambda table: Listening(str(tmp_path / "one.db"), table)  # type: ignore[method-assign]
+    database.connect = lambda table: Listening(str(tmp_path / "one.db"), table)
     table = Table("t", Kind.REGISTERS, 9, (Shape(columns=3, key_updates=True),))
     database.create(table)
     connection = database.connect(table)
