@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 from isolde._core import BUDGET, Columns
 from isolde.campaigns.check import CheckOptions, check_columns
 from isolde.engines.generate import generate as _generated
-from isolde.errors import InputError, UsageError
+from isolde.errors import InputError, UsageError, not_written
 from isolde.findings import Report
 from isolde.formats import decode, encode
 from isolde.formats import read as _read
@@ -333,7 +333,7 @@ def save(report: Report, path: Place) -> None:
     try:
         Path(path).write_text(_report_written(report) + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+        raise not_written(f"{path}: {error.strerror}", error) from None
 
 
 def load(path: Place) -> Report:

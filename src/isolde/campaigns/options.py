@@ -15,6 +15,7 @@ from isolde.levels import Level
 RUNS = "isolde-runs"
 TRANSACTIONS = 2_000
 KEYS = 50
+BUDGET = 1_000_000
 _TRANSACTIONS_MAX = 1_000_000
 
 
@@ -79,6 +80,8 @@ class RunOptions:
     keep: bool = False
     certify: bool = False
     predicates_by: Literal["core", "database"] = "core"
+    budget: int = BUDGET
+    """Steps that a search may take for one level: a run is not to wait for minutes."""
 
 
 def _ignore(*_: object) -> None:

@@ -71,6 +71,9 @@ def run_predicates(target: Target, options: RunOptions, listener: Listener) -> R
         left = "" if kept else drop_tables(installation)
         if left:
             listener.left(left.removeprefix("; "))
+    (facts,) = (fact for fact in report.facts if isinstance(fact, RunFacts))
+    if facts.ran.interrupted:
+        raise RunInterrupted(Path(facts.history))
     return report
 
 
@@ -86,7 +89,9 @@ def _judged(
     begun = time.monotonic()
     names = tuple(level.value for level in asked)
     with judging(target, installation, options) as judge:
-        report = check_file(str(history), CheckOptions(names, judge=judge), certificate=str(told.path)).report
+        report = check_file(
+            str(history), CheckOptions(names, budget=options.budget, judge=judge), certificate=str(told.path)
+        ).report
     levels = " ".join(f"--level {row(level).short or level.value}" for level in asked)
     facts = RunFacts(
         database=target.database.version(),
@@ -116,8 +121,6 @@ def _recorded(job: Job, recovery: Recovery, listener: Listener) -> tuple[Outcome
     finally:
         listener.over()
     history = finish(job.directory)
-    if outcome.interrupted:
-        raise RunInterrupted(history)
     if outcome.failure is not None:
         raise OutsideError(f"the run ended early: {outcome.failure}; what was recorded is in {history}")
     return outcome, history, certified(recovery, outcome, history)

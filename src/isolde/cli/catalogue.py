@@ -174,6 +174,7 @@ def _application_text(application: Application) -> str:
 def databases(as_json: bool) -> int:
     """The databases: how each is addressed, its levels and what it calls them, what it can and cannot do."""
     from isolde.databases import adapters
+    from isolde.databases.servers.releases import PACKAGES, versions_in_words
 
     if as_json:
         rows = [
@@ -191,6 +192,7 @@ def databases(as_json: bool) -> int:
                     for offer in adapter.offers
                 ],
                 "untested": adapter.untested or None,
+                "server_versions": list(PACKAGES[adapter.name].versions) if adapter.name in PACKAGES else [],
                 "abilities": {
                     ability.feature.value: {"able": ability.able, "how": ability.how} for ability in adapter.abilities
                 },
@@ -211,4 +213,6 @@ def databases(as_json: bool) -> int:
         click.echo(_table(abilities))
         if adapter.untested:
             click.echo(visible(f"  ? not tested against a live server: {adapter.untested}"))
+        if adapter.name in PACKAGES:
+            click.echo(f"  --start {adapter.name} --server-version: {versions_in_words(adapter.name)}")
     return 0

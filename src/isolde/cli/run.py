@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from isolde.campaigns.options import (
+    BUDGET,
     KEYS,
     RUNS,
     TRANSACTIONS,
@@ -26,9 +27,11 @@ from isolde.campaigns.run import matrix
 from isolde.campaigns.run import run as run_and_judge
 from isolde.campaigns.target import Wanted
 from isolde.cli.keeping import keep_report, report_option
-from isolde.cli.main import Exit, paint, say, status_of
+from isolde.cli.main import Exit, leave_at_once, paint, say, status_of
 from isolde.cli.progress import ProgressLine
 from isolde.cli.schedule import play_file
+from isolde.databases.pep249 import Style
+from isolde.databases.pep249_connection import MARKS
 from isolde.databases.servers import KINDS
 from isolde.databases.shapes import PLAIN, Shape, WriteForm
 from isolde.engines.record import Fault
@@ -44,6 +47,9 @@ from isolde.workloads.applications import is_application
 @click.command()
 @click.argument("url", required=False, metavar="[DATABASE-URL]")
 @click.option("--start", "kind", type=click.Choice(KINDS), help="Start a private throw-away server of this kind.")
+@click.option(
+    "--server-version", metavar="VERSION", help="With --start: of this version ('isolde databases' lists them)."
+)
 @click.option("--setting", multiple=True, metavar="NAME=VALUE", help="With --start: a setting of the server's own.")
 @click.option("--driver", metavar="MODULE", help="Any SQL database, by the Python module of its PEP 249 driver.")
 @click.option(
@@ -51,6 +57,10 @@ from isolde.workloads.applications import is_application
 )
 @click.option("--begin", multiple=True, metavar="SQL", help="With --driver: what begins a transaction.")
 @click.option("--setup", multiple=True, metavar="SQL", help="With --driver: what is run on every new connection.")
+@click.option(
+    "--paramstyle", type=click.Choice(list(MARKS)), help="With --driver: how it marks parameters. [default: it says]"
+)
+@click.option("--threadsafety", type=click.IntRange(0, 3), help="With --driver: as PEP 249 has it. [default: it says]")
 @click.option("--only-level", is_flag=True, help="With --driver: the database has one level, the one that is meant.")
 @click.option(
     "--isolation", metavar="NAME", help="The level to run at, as the database calls it. [default: its strongest]"
@@ -153,6 +163,14 @@ from isolde.workloads.applications import is_application
     show_default=True,
     help="Of a certified run of tables: who evaluates conditions on versions of rows.",
 )
+@click.option(
+    "--budget",
+    type=click.IntRange(min=0, max=2**63 - 1),
+    default=BUDGET,
+    show_default=True,
+    metavar="N",
+    help="Steps that a search may take for one level, where the order of writes is open.",
+)
 @click.option("--keep", is_flag=True, help="Leave the table in the database.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @report_option
@@ -165,6 +183,9 @@ def run(
     begin: tuple[str, ...],
     setup: tuple[str, ...],
     only_level: bool,
+    paramstyle: str | None,
+    threadsafety: int | None,
+    server_version: str | None,
     isolation: str | None,
     nemesis: str,
     schedule: str | None,
@@ -194,7 +215,13 @@ def run(
         _refuse_beside_matrix(options | {"nemesis": nemesis, "isolation": None if driver else isolation})
     if is_application(options["workload"]):
         _refuse_beside_application(options["workload"])
-    wanted = Wanted(url, kind, driver, connect, begin, setup, isolation, faults, setting, only_level)
+    style = Style(paramstyle, threadsafety)
+    wanted = Wanted(
+        url, kind, driver, connect, begin, setup, isolation, faults, setting, only_level, style, server_version
+    )
+    if driver is not None:
+        # A driver may leave threads behind that never end: those of a JVM, say.
+        leave_at_once()
 
     def found(result: Report) -> None:
         click.echo(dumped(as_document(result)) if as_json else as_text(result, paint))
@@ -238,6 +265,7 @@ def _options(faults: tuple[Fault, ...], options: dict[str, Any]) -> RunOptions:
         keep=options["keep"],
         certify=options["certify"],
         predicates_by=options["predicates_by"],
+        budget=options["budget"],
     )
 
 

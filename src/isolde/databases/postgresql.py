@@ -26,9 +26,12 @@ from isolde.tx import dialects
 if TYPE_CHECKING:
     from psycopg.pq.abc import PGconn, PGresult
 
+# Rows stay on their page when they are updated. Where they move, SERIALIZABLE takes the readers of a page for those of the row:
+# with 20 sessions nearly half of all transactions are aborted, instead of a few in a hundred.
 _DIALECT = Dialect(
     marks=tuple(f"${number}" for number in range(1, PARAMETERS_MAX + 1)),
     lists=("BIGINT[]", "ARRAY[{0}]::BIGINT[]", "{0}[1]"),
+    options=" WITH (fillfactor = 50)",
 )
 _CONNECT_S = 10.0
 

@@ -69,11 +69,15 @@ class Listening(Connection, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A query for the primary keys of the rows that a statement finds, with its parameters; ``table`` as in the history."""
+    """A query for the primary keys of the rows that a statement finds, with its parameters; ``table`` as in the history.
+
+    ``keys`` are those primary keys if the statement names them itself: nothing else can it change.
+    """
 
     text: str
     parameters: Sequence[object]
     table: str
+    keys: tuple[tuple[Any, ...], ...] | None = None
 
 
 class ListeningSql(SqlConnection, Protocol):
@@ -91,6 +95,10 @@ class ListeningSql(SqlConnection, Protocol):
 
 class Recovery(Protocol):
     """What is listened for in one run. ``close`` gives back whatever was made on the server, however the run ended."""
+
+    @property
+    def only_last(self) -> bool:
+        """Of the versions that one transaction makes of a row, only the last is told."""
 
     def connect(self, table: Table) -> Connection:
         """A new connection that works on the table and listens (``Listening``; ``ListeningSql`` where there is SQL)."""

@@ -51,6 +51,8 @@ _REMEDIES = (
 class PostgresqlRecovery:
     """Reads the log from a temporary slot, which ends with its connection, whatever becomes of us."""
 
+    only_last = False
+
     def __init__(self, database: PostgresqlDatabase, scope: Scope) -> None:
         self._database, self._scope = database, scope
         self._session = database.connect_as(PostgresqlConnection, Table("", Kind.REGISTERS, 0))
