@@ -49,6 +49,7 @@ class RunKeywords(TypedDict, total=False):
     timeout_s: float
     keys: int
     operations: int
+    tables: int
     distribution: str
     blind_writes: float
     deletes: float
@@ -368,12 +369,12 @@ def _refuse_unknown(options: Mapping[str, object], kind: Any, function: str) -> 
             raise UsageError(f"isolde.{function} has no option {name!r}; it has {', '.join(known)}")
 
 
-_PLAIN = ("workload", "seed", "keep", "certify", "predicates_by")
+_PLAIN = ("workload", "seed", "keep", "certify", "predicates_by", "tables")
 
 
 def _run_options(options: RunKeywords) -> tuple[RunOptions, Listener | None]:
     """The keywords, put where the campaigns have them."""
-    from isolde.campaigns.options import ApplicationOptions, Bounds, KeyOptions, RunOptions
+    from isolde.campaigns.options import ApplicationOptions, Bounds, KeyOptions, RunOptions, sessions_of
     from isolde.engines.record import Fault
     from isolde.levels import level_named
 
@@ -382,7 +383,7 @@ def _run_options(options: RunKeywords) -> tuple[RunOptions, Listener | None]:
     for name in options.get("faults", ()):
         if name not in faults:
             raise UsageError(f"no fault '{name}'; there are {', '.join(faults)}")
-    given: dict[str, Any] = dict(options)
+    given: dict[str, Any] = {"sessions": sessions_of(options.get("workload", "")), **options}
 
     def part(kind: Any) -> Any:
         return kind(**{name: given[name] for name in kind.__dataclass_fields__ if name in given})

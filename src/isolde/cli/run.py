@@ -15,6 +15,7 @@ from isolde.campaigns.options import (
     BUDGET,
     KEYS,
     RUNS,
+    SESSIONS,
     TRANSACTIONS,
     ApplicationOptions,
     Bounds,
@@ -22,6 +23,7 @@ from isolde.campaigns.options import (
     Listener,
     RunInterrupted,
     RunOptions,
+    sessions_of,
 )
 from isolde.campaigns.run import matrix
 from isolde.campaigns.run import run as run_and_judge
@@ -42,6 +44,8 @@ from isolde.report.any import as_document, as_text
 from isolde.visible import dumped
 from isolde.workloads import DISTRIBUTIONS
 from isolde.workloads.applications import is_application
+from isolde.workloads.sql import NAME as SQL
+from isolde.workloads.sql import SESSIONS as SQL_SESSIONS
 
 
 @click.command()
@@ -73,7 +77,9 @@ from isolde.workloads.applications import is_application
     metavar="NAME",
     help="'isolde workloads' lists them; or a Python file with an application.",
 )
-@click.option("--sessions", type=click.IntRange(1, 1000), default=10, show_default=True)
+@click.option(
+    "--sessions", type=click.IntRange(1, 1000), help=f"At once. [default: {SESSIONS}; of sql, {SQL_SESSIONS} a round]"
+)
 @click.option("--transactions", type=click.IntRange(1), help=f"How many. [default: {TRANSACTIONS}]")
 @click.option("--time", "seconds", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For how long.")
 @click.option(
@@ -88,6 +94,7 @@ from isolde.workloads.applications import is_application
 )
 @click.option("--matrix", "as_matrix", is_flag=True, help="Every level and every anomaly of this database, as a table.")
 @click.option("--keys", type=click.IntRange(1), help=f"How many. [default: {KEYS}, or the mix's]")
+@click.option("--tables", type=click.IntRange(1, 2), help="Of sql: how many a round has at most. [default: 2]")
 @click.option("--operations", type=click.IntRange(1), help="Operations a transaction. [default: the workload's]")
 @click.option("--distribution", type=click.Choice(DISTRIBUTIONS), default="uniform", show_default=True)
 @click.option("--blind-writes", type=click.FloatRange(0, 1), metavar="SHARE", help="Of the workload read-write.")
@@ -213,7 +220,9 @@ def run(
     faults = _faults(nemesis)
     if options["as_matrix"]:
         _refuse_beside_matrix(options | {"nemesis": nemesis, "isolation": None if driver else isolation})
-    if is_application(options["workload"]):
+    if options["workload"] == SQL:
+        _refuse_beside_sql()
+    elif is_application(options["workload"]):
         _refuse_beside_application(options["workload"])
     style = Style(paramstyle, threadsafety)
     wanted = Wanted(
@@ -244,7 +253,7 @@ def _options(faults: tuple[Fault, ...], options: dict[str, Any]) -> RunOptions:
         workload=options["workload"],
         levels=tuple(level_named(name) for name in options["levels"]),
         bounds=Bounds(
-            options["sessions"],
+            options["sessions"] or sessions_of(options["workload"]),
             options["transactions"],
             options["seconds"],
             options["until_violation"],
@@ -266,6 +275,7 @@ def _options(faults: tuple[Fault, ...], options: dict[str, Any]) -> RunOptions:
         certify=options["certify"],
         predicates_by=options["predicates_by"],
         budget=options["budget"],
+        tables=options["tables"],
     )
 
 
@@ -350,6 +360,17 @@ def _refuse_beside_application(workload: str) -> None:
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             option = "--" + name.replace("_", "-")
             raise UsageError(f"{option} is for workloads of keys; {workload} has tables, and --scale for their sizes")
+
+
+_NOT_OF_SQL = ("distribution", "blind_writes", "deletes", "sizes", "mix", "by_kind", "keep", "predicates_by", "timeout")
+
+
+def _refuse_beside_sql() -> None:
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
+        if given and parameter.name in _NOT_OF_SQL:
+            raise UsageError(f"{parameter.opts[0]} is not for {SQL}, which draws its tables and statements by itself")
 
 
 def _faults(text: str) -> tuple[Fault, ...]:

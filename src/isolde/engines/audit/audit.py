@@ -11,6 +11,8 @@ from isolde.engines.audit.log import Entry, Log, Refused, log_of
 from isolde.engines.audit.readings import READINGS, WEAKER, Reading, reading_of
 from isolde.engines.audit.search import Allowance, End
 from isolde.engines.audit.stores import (
+    CHECKS_OF_A_PLAN,
+    LOCKS_OF_A_PLAN,
     StoreReading,
     explains,
     failing_statement,
@@ -226,10 +228,10 @@ def explaining(log: Log, asked: Asked, options: AuditOptions) -> tuple[list[str]
         if reading == asked:
             continue
         allowance = _short_allowance(options)
-        end, _ = explains(log, reading, allowance)
+        end, reason = explains(log, reading, allowance)
         if end is End.FOUND:
             return [*names, reading.name], undecided
-        if end is End.SPENT and allowance.over:
+        if end is End.SPENT and (allowance.over or reason in (LOCKS_OF_A_PLAN, CHECKS_OF_A_PLAN)):
             undecided.append(reading.name)
     return names, undecided
 

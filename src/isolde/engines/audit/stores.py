@@ -20,14 +20,22 @@ from isolde.semantics.core.plan import Visit, plan
 from isolde.semantics.core.relations import Delete, Query, Update
 from isolde.semantics.stores import Ended, Failed, Model, Result, Returned, State, Step, Waits, store_model
 from isolde.tx.dialects import Dialect
+from isolde.tx.expressions import Exists, InQuery
 from isolde.tx.queries import Select
 from isolde.tx.sql import statement as read_statement
+from isolde.tx.statements import Delete as SpokenDelete
 from isolde.tx.statements import Insert
+from isolde.tx.statements import Update as SpokenUpdate
 from isolde.tx.walk import parts
 
 _DIALECTS = {Dialect.POSTGRESQL: "postgresql", Dialect.MYSQL: "mysql", Dialect.SQLITE: "sqlite"}
 _NOT_CONSIDERED = "read-uncommitted"
+_CHECKS_AGAIN = "postgresql:read-committed"
 _PLANNED_LOCKS = frozenset({"mariadb", "mysql"})
+LOCKS_OF_A_PLAN = "no run was found, but statements waited in the model for locks that depend on the server's plan"
+CHECKS_OF_A_PLAN = (
+    "no run was found, but rows were checked again by a condition with EXISTS or IN, which depends on the server's plan"
+)
 _STRENGTH = {"serializable": 0, "repeatable-read": 1, "read-committed": 2, "immediate": 0, "deferred": 1}
 
 
@@ -214,11 +222,26 @@ class StoreSearch:
             return End.SPENT
         if self._waited and self.reading.store in _PLANNED_LOCKS and not self._all_by_key():
             # The model locks all that a plan may look at; the server's plan may look at less, and let others pass.
-            self.refused = (
-                "no run was found, but statements waited in the model for locks that depend on the server's plan"
-            )
+            self.refused = LOCKS_OF_A_PLAN
+            return End.SPENT
+        if self._waited and self.reading.name == _CHECKS_AGAIN and self._asks_again():
+            # A row that changed meanwhile is checked again with the rows that EXISTS or IN joined it to, if the plan joins.
+            self.refused = CHECKS_OF_A_PLAN
             return End.SPENT
         return End.NONE
+
+    def _asks_again(self) -> bool:
+        """Whether a change or a locking query has a query in its condition that PostgreSQL may turn into a join."""
+        for actions in self._sessions.values():
+            for action in actions:
+                if action.ask is not None:
+                    spoken = read_statement(action.ask.text, self.log.history.dialect, "log", strict=False)
+                    changes = isinstance(spoken, SpokenUpdate | SpokenDelete) or (
+                        isinstance(spoken, Select) and spoken.lock is not None
+                    )
+                    if changes and any(isinstance(part, InQuery | Exists) for part in parts(spoken)):
+                        return True
+        return False
 
     def _all_by_key(self) -> bool:
         """Whether all statements find their rows by a unique key, so that no plan locks others."""
