@@ -5,10 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from isolde.databases import Kind, Table, adapter_named
+from isolde.databases.contract import RowConnection
 from isolde.databases.keyvalue import tables_to_drop
 from isolde.databases.servers import Running
 from isolde.databases.shapes import SHAPES, Places, Shape, WriteForm
@@ -41,12 +43,12 @@ def test_one_statement_writes_several_columns(tmp_path: Path) -> None:
 
     adapter = adapter_named("sqlite")
     database = adapter.open(f"sqlite:{tmp_path / 'one.db'}")
-    database.connect = lambda table: Listening(str(tmp_path / "one.db"), table)
+    database.connect = lambda table: Listening(str(tmp_path / "one.db"), table)  # type: ignore[method-assign]
     table = Table("t", Kind.REGISTERS, 9, (Shape(columns=3, key_updates=True),))
     database.create(table)
     connection = database.connect(table)
     connection.begin(database.offers()[-1])
-    connection.write_row({3: 7, 5: 8})  # type: ignore[attr-defined]
+    cast(RowConnection, connection).write_row({3: 7, 5: 8})
     connection.commit()
     assert sent == ["UPDATE t SET id = ?, v0 = ?, v2 = ? WHERE k = ?"]
     connection.close()

@@ -65,7 +65,8 @@ _PATIENCE_WITH_FAULTS_S = 60.0
 def run_keys(target: Target, settings: Settings, options: RunOptions, listener: Listener) -> Report:
     """Runs the workload on a private table, checks what was seen, and removes the table."""
     database, workload = target.database, settings.workload
-    offer = (offer_named(database, target.isolation) if target.isolation else database.offers()[-1]).of(workload.kind)
+    offer = offer_named(database, target.isolation) if target.isolation else database.offers()[-1]
+    offer = offer.of(workload.kind, settings.shapes)
     asked = list(dict.fromkeys(options.levels)) or [_claimed(offer, options)]
     refuse_uncertain(target, options)
     directory = options.output or new_directory(target.adapter, offer.name)
@@ -219,6 +220,7 @@ def ran(outcome: Outcome) -> Ran:
         tally.reconnected,
         outcome.interrupted,
         failure,
+        tally.given_up,
     )
 
 

@@ -41,7 +41,7 @@ class Bounds:
 
     @property
     def planned(self) -> int | None:
-        """How many transactions are sent; ``None`` if only the time bounds them."""
+        """How many transactions are to come to their end; ``None`` if only the time bounds them."""
         if self.transactions is not None or self.seconds is not None:
             return self.transactions
         return _TRANSACTIONS_MAX if self.until_violation else TRANSACTIONS

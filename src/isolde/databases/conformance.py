@@ -235,6 +235,17 @@ def a_swap_compares(subject: Subject) -> None:
         _equal(subject.read(connection, 0, 1), [5, 0], "after compare-and-sets")
 
 
+def an_insert_if_not_exists_compares(subject: Subject) -> None:
+    """A compare-and-set that expects nothing inserts what is absent, and shows what is there."""
+    with subject.table() as table, subject.connection(table) as connection:
+        absent = table.keys + 1
+        [swap] = subject.transact(connection, methodcaller("compare_and_set", absent, None, 5))
+        _equal(swap.applied, True, "an insert-if-not-exists of an absent key")
+        [again] = subject.transact(connection, methodcaller("compare_and_set", absent, None, 6))
+        _equal((again.applied, again.current), (False, b"5"), "an insert-if-not-exists of a key that is there")
+        _equal(subject.read(connection, absent), [5], "what was inserted")
+
+
 def every_shape_of_table_keeps_values(subject: Subject) -> None:
     """Keys live in tables of every shape, and are written in every form; those that share a row stay apart."""
     shapes = subject.adapter.shapes
@@ -419,6 +430,7 @@ CHECKS = (
     Check(a_commit_after_a_refusal_tells_what_became_of_it, (Feature.TRANSACTIONS, Feature.DELETES)),
     Check(lists_grow_at_their_end, (Feature.LISTS,)),
     Check(a_swap_compares, (Feature.COMPARE_AND_SET,)),
+    Check(an_insert_if_not_exists_compares, (Feature.COMPARE_AND_SET,)),
     Check(every_shape_of_table_keeps_values, (Feature.SQL,)),
     Check(keys_go_and_come_back_in_every_shape, (Feature.SQL, Feature.DELETES)),
     Check(lists_grow_in_every_shape, (Feature.SQL, Feature.LISTS)),

@@ -55,14 +55,19 @@ class Offer:
     called: str
     claims: Level
     note: str = ""
-    lists: Level | None = None
-    """What it promises of lists, if that is less: an append may work on a newer list than the reads around it show."""
+    shared: Level | None = None
+    """What it promises where several transactions write one row, if that is less: of lists, and of rows of several columns.
 
-    def of(self, kind: Kind) -> Offer:
-        """The same level with what it promises of keys that hold this."""
-        if kind is not Kind.LISTS or self.lists is None:
+    An append, or an update of one column, may work on a newer row than the reads around it show, and then reads show that one.
+    """
+
+    def of(self, kind: Kind, shapes: tuple[Shape, ...] = (PLAIN,)) -> Offer:
+        """The same level with what it promises of keys that hold this, in such tables."""
+        columns = any(shape.columns > 1 for shape in shapes)
+        if self.shared is None or not (columns or kind is Kind.LISTS):
             return self
-        return replace(self, claims=self.lists, note=f"of lists; of registers {self.claims.value}: {self.note}")
+        what = "lists" if kind is Kind.LISTS else "rows of several columns"
+        return replace(self, claims=self.shared, note=f"of {what}; of registers {self.claims.value}: {self.note}")
 
 
 class Kind(StrEnum):
@@ -133,8 +138,8 @@ class Connection(Protocol):
     def append(self, key: int, element: int) -> None:
         """Adds an element to the list's end, in the database; an absent list is an empty one."""
 
-    def compare_and_set(self, key: int, expected: int, new: int) -> Swap:
-        """Sets the key if it holds ``expected``."""
+    def compare_and_set(self, key: int, expected: int | None, new: int) -> Swap:
+        """Sets the key if it holds ``expected``; ``None``: if it is absent."""
 
     def commit(self) -> None:
         """Returns only if the database said that the transaction is committed.

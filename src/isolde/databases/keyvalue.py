@@ -333,10 +333,20 @@ class KeyValueConnection(ABC):
             self._change(column.texts.insert, column.inserted(row, longer))
         self._refer(column, row, element)
 
-    def compare_and_set(self, key: int, expected: int, new: int) -> Swap:
+    def compare_and_set(self, key: int, expected: int | None, new: int) -> Swap:
+        if expected is None:
+            return self._insert_if_absent(key, new)
         column, row = self._placed(key)
         compared = column.new(expected)[-1]
         return Swap(self._change(column.texts.swap, (*column.new(new), row, compared)) > 0)
+
+    def _insert_if_absent(self, key: int, new: int) -> Swap:
+        # Whoever inserts it between the two statements makes the second one fail, and the transaction with it.
+        current = self.read(key)
+        if current != b"null":
+            return Swap(applied=False, current=current)
+        self.insert(key, new)
+        return Swap(applied=True)
 
 
 @cache

@@ -65,7 +65,7 @@ _OFFERS = (
         Level.PREFIX,
         "one snapshot for all reads, but updates can be lost, and an update works on newer rows than reads show; "
         "with innodb_snapshot_isolation (MariaDB, also as an option in the URL) snapshot isolation",
-        lists=Level.PL_2,
+        shared=Level.PL_2,
     ),
     Offer("serializable", "SERIALIZABLE", Level.SERIALIZABLE, "reads lock what they see"),
 )
@@ -78,7 +78,7 @@ _TIDB_OFFERS = (
         "REPEATABLE READ",
         Level.PREFIX,
         "one snapshot for all reads, but in the pessimistic mode an update works on newer rows than reads show",
-        lists=Level.PL_2,
+        shared=Level.PL_2,
     ),
 )
 _TIDB_OPTIMISTIC = Offer(

@@ -38,6 +38,8 @@ class Ran:
     reconnected: int
     interrupted: bool = False
     failure: str | None = None
+    given_up: int = 0
+    """Plans that were aborted each time that they were tried, and left."""
 
     @property
     def ended(self) -> int:

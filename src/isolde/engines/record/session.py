@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from isolde._core.plans import Intent, Plan
 from isolde.databases import Connection, Database, Kind, Offer, Table
-from isolde.databases.contract import RowConnection
+from isolde.databases.contract import RowConnection, answer
 from isolde.databases.shapes import Places
 from isolde.engines.record.client import Client, Surroundings
 from isolde.engines.record.journal import Journal
@@ -23,24 +23,26 @@ from isolde.workloads import Settings
 _READ, _WRITE, _DELETE = int(Intent.READ), int(Intent.WRITE), int(Intent.DELETE)
 # A list that has grown so long is left for a fresh one: each read shows all of it.
 _LIST_LENGTH_MAX = 50
+# A register that one session has compared so often is left for one that is not there yet: there an insert-if-not-exists is tried.
+_COMPARED_MAX = 20
 # So many columns are written by one statement at most.
 _TOGETHER_MAX = 8
 
 
-class Lists:
-    """Which list stands for each key now; shared by all sessions."""
+class Successors:
+    """Which key stands for each planned one now; shared by all sessions. A key that is used up is left for a fresh one."""
 
-    def __init__(self, keys: int) -> None:
-        self._keys = keys
+    def __init__(self, keys: int, used_up: int) -> None:
+        self._keys, self._used_up = keys, used_up
         self._current = list(range(keys))
 
-    def key(self, place: int) -> int:
-        return self._current[place]
+    def key(self, planned: int) -> int:
+        return self._current[planned]
 
-    def seen(self, place: int, key: int, length: int) -> None:
-        # Two sessions may both find a list full; both then name the same successor.
-        if length >= _LIST_LENGTH_MAX and self._current[place] == key:
-            self._current[place] = key + self._keys
+    def seen(self, planned: int, key: int, uses: int) -> None:
+        # Two sessions may both find a key used up; both then name the same successor.
+        if uses >= self._used_up and self._current[planned] == key:
+            self._current[planned] = key + self._keys
 
 
 class Session(Client[Plan]):
@@ -53,24 +55,28 @@ class Session(Client[Plan]):
         shared: Surroundings,
         *,
         offer: Offer,
-        lists: Lists | None,
+        successors: Successors | None,
         believes: bool,
     ) -> None:
         super().__init__(number, journal, shared)
         self._level = offer
         self._value = number
-        self._lists, self._believes = lists, believes
+        self._successors, self._believes = successors, believes
         self._places = Places(shared.table.shapes)
         self._shares_rows = any(shape.columns > 1 for shape in shared.table.shapes)
         self._beliefs: dict[int, object] = {}
+        self._compared: dict[int, int] = {}
+        self._lists = shared.table.kind is Kind.LISTS
 
     def _offer(self, plan: Plan) -> Offer:  # noqa: ARG002 - one level for all of them
         return self._level
 
     def _operations(self, connection: Connection, plan: Plan, transaction: Line) -> None:
-        if self._lists is not None:
-            self._list_operations(connection, plan, transaction, self._lists)
+        if self._lists and self._successors is not None:
+            self._list_operations(connection, plan, transaction, self._successors)
             return
+        if self._believes and self._successors is not None:
+            plan = [(intent, self._compared_next(planned, self._successors)) for intent, planned in plan]
         seen: dict[int, bytes] = {}
         together = 0
         for place, (intent, key) in enumerate(plan):
@@ -118,30 +124,36 @@ class Session(Client[Plan]):
             transaction.intend(b'["w",%d,%d]' % (key, value))
         cast(RowConnection, connection).write_row(values)
 
-    def _list_operations(self, connection: Connection, plan: Plan, transaction: Line, lists: Lists) -> None:
-        for intent, place in plan:
-            key = lists.key(place)
+    def _list_operations(self, connection: Connection, plan: Plan, transaction: Line, lists: Successors) -> None:
+        for intent, planned in plan:
+            key = lists.key(planned)
             if intent == _READ:
                 raw = connection.read(key)
                 transaction.answered(b'["r",%d,%b]' % (key, raw))
-                lists.seen(place, key, raw.count(b",") + 1)
+                lists.seen(planned, key, raw.count(b",") + 1)
             else:
                 element = self._fresh()
                 transaction.intend(b'["a",%d,%d]' % (key, element))
                 connection.append(key, element)
             self._note(connection, transaction)
 
+    def _compared_next(self, planned: int, successors: Successors) -> int:
+        key = successors.key(planned)
+        self._compared[key] = uses = self._compared.get(key, 0) + 1
+        successors.seen(planned, key, uses)
+        return key
+
     def _swap(self, connection: Connection, key: int, transaction: Line) -> None:
-        new, expected = self._fresh(), self._beliefs.get(key, 0)
-        if not isinstance(expected, int):
-            # Believed absent: there is nothing to compare with.
+        new, expected = self._fresh(), self._beliefs.get(key, 0 if key < self._shared.table.keys else None)
+        if not isinstance(expected, int | None) or (expected is None and self._shared.recovery is not None):
+            # There is nothing to compare with; or it is believed absent, and who listens hears of one statement alone.
             transaction.intend(b'["w",%d,%d]' % (key, new))
             connection.write(key, new)
             self._beliefs[key] = new
             return
         # The comma says that all digits are there: what breaks off before it was not sent. Of one that was aborted before its
         # answer nobody can say what it found; that it meant to write is all there is.
-        begun = b'["cas",%d,%d,%d,' % (key, expected, new)
+        begun = b'["cas",%d,%b,%d,' % (key, answer(expected), new)
         transaction.begin(begun, if_applied=b"true]", if_not=b'["w",%d,%d]' % (key, new))
         swap = connection.compare_and_set(key, expected, new)
         if swap.applied:
@@ -188,11 +200,13 @@ def keyvalue_job(
     meta: Mapping[str, Any],
 ) -> Job:
     """A run of a workload on registers or lists, without bounds yet."""
-    lists = Lists(settings.keys) if table.kind is Kind.LISTS else None
     believes = settings.workload.name == "cas"
+    successors = None
+    if table.kind is Kind.LISTS or believes:
+        successors = Successors(settings.keys, _COMPARED_MAX if believes else _LIST_LENGTH_MAX)
 
     def worker(number: int, journal: Journal, shared: Surroundings) -> Worker:
-        session = Session(number, journal, shared, offer=offer, lists=lists, believes=believes)
+        session = Session(number, journal, shared, offer=offer, successors=successors, believes=believes)
         plans = settings.plans(number).next
         if any(shape.columns > 1 for shape in table.shapes):
             plans = partial(_in_one_row, plans, Places(table.shapes), settings, Random(f"{settings.seed}/{number}"))
