@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from isolde.campaigns.application import run_application
-from isolde.campaigns.keyvalue import refuse_what_it_cannot, run_keys
+from isolde.campaigns.keyvalue import refuse_shapes, refuse_what_it_cannot, run_keys
 from isolde.campaigns.matrix import try_all_levels
 from isolde.campaigns.options import KEYS, Listener, RunOptions
 from isolde.campaigns.predicates import run_predicates
@@ -72,6 +72,7 @@ def _settings(target: Target, options: RunOptions) -> Settings:
         )
     workload = workload_named(options.workload)
     refuse_what_it_cannot(target.adapter, workload, of_keys.deletes)
+    refuse_shapes(target.adapter, workload, options)
     settings = Settings(
         workload,
         of_keys.keys or KEYS,
@@ -80,6 +81,7 @@ def _settings(target: Target, options: RunOptions) -> Settings:
         of_keys.blind_writes,
         of_keys.deletes,
         options.seed,
+        of_keys.shapes or target.adapter.shapes,
     )
     settings.plans(0)
     return settings
