@@ -393,6 +393,7 @@ class Inference:
             (
                 f"any number of instances, any arguments that the types allow, {first}",
                 "integers do not overflow into something else: a transaction that would overflow fails",
+                "texts fit into their columns: blanks that a database cuts off without a word are not followed",
                 *(f"{level}: {one.source}" for level, one in self.levels.items()),
             ),
         )
