@@ -84,6 +84,12 @@ def test_the_bank_with_locks_is_safe_at_read_committed(database: str) -> None:
     assert overdrawn == ({"withdraw_overdraft"} if database == "mariadb" else set())
 
 
+@pytest.mark.long
+def test_tpcc_with_locks_is_safe_at_read_committed() -> None:
+    others = [f"condition-{number}" for number in range(5, 13)]
+    assert _failures("tpcc-locking", "postgresql", RC, *others) == set()
+
+
 @pytest.mark.parametrize(("database", "reads_first"), [("postgresql", RR), ("mariadb", SER)])
 def test_robustness_asks_for_no_invariant(database: str, reads_first: str) -> None:
     status, document = _run("infer", FIGURE_9, "--database", database, "--robustness")

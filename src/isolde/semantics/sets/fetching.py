@@ -204,7 +204,7 @@ class Fetching:
             return
         if not isinstance(query.source, Scan) or not nobody_updates(self.path, scan.table, query.where):
             return
-        survives = self.path.timeline.survivors(self.book, scan.table, self.path.writes)
+        survives = self.path.timeline.survivors(self.book, scan.table, self.path.writes, states)
 
         def stays(book: Book, key: Key) -> tuple[Term, Environment]:
             matches, there = self.matching(query, states[0], key, book)
