@@ -64,7 +64,7 @@ def _violated(query: Query, tables: Tables, free: Free) -> Term:
 
 
 def _columns(query: Query, around: Mapping[int, int] = MappingProxyType({})) -> Iterator[tuple[int, int]]:
-    """``around``: the tables of the queries that this one is in, by the numbers of their scans: it may read their columns, too."""
+    """``around``: the tables of the queries that this one is in, by the numbers of their scans: it may read columns of theirs."""
     tables = {**around, **{leaf.id: leaf.table.position for leaf in scans(query.source) if isinstance(leaf, Scan)}}
     for leaf in scans(query.source):
         if isinstance(leaf, Derived):
