@@ -34,6 +34,10 @@ from isolde.levels.specifications import CANDIDATES, DATABASES
 @click.option(
     "--cache", metavar="DIR", help="Keep the solver's answers in DIR, and do not ask again what did not change."
 )
+@click.option("--robustness", is_flag=True, help="No invariants: is everything as if they ran one after the other?")
+@click.option(
+    "--guarantees", metavar="FILE", help="What transactions do to rows at most, as proposals for the proof (TOML)."
+)
 @click.option("--from-populate", is_flag=True, help="Only states count that the application's own first rows lead to.")
 @click.option("--confirm", metavar="URL", help="Execute the counterexamples on this database.")
 @click.option(
@@ -51,6 +55,8 @@ def infer(
     seconds: float | None,
     smtlib: str | None,
     cache: str | None,
+    robustness: bool,
+    guarantees: str | None,
     from_populate: bool,
     confirm: str | None,
     kind: str | None,
@@ -82,6 +88,8 @@ def infer(
         seconds=seconds,
         smtlib=smtlib,
         cache=cache,
+        robustness=robustness,
+        guarantees=guarantees,
         from_populate=from_populate,
         confirm=confirm,
         start=kind,

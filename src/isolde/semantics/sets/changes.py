@@ -80,7 +80,7 @@ class Changes:
             return Row(smt.TRUE, tuple(values))
 
         columns = None if isinstance(change, Delete) else frozenset(one.place for one in change.sets)
-        self.path.reads += [(base, change, env) for base in dict.fromkeys((search, check))]
+        self.path.read(change, env, search, check, pointed=pointed)
         if pointed:
             assert access is not None
             keys = [seen.reader().value(node, env) for node in access.keys]

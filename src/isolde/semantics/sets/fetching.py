@@ -53,7 +53,7 @@ class Fetching:
             self._lock_all(statement)
             return RowsValue(many, types)
         base = self.path.timeline.plain(self.book)
-        self.path.reads.append((base, statement, self.path.env.copy()))
+        self.path.read(statement, self.path.env.copy(), base, base)
         return RowsValue(many, types, self._chosen(statement, base))
 
     def _chosen(self, query: Query, base: Base) -> Selected | None:
@@ -75,10 +75,10 @@ class Fetching:
         if query.lock is not None:
             timeline = self.path.timeline
             search, check = timeline.changing(self.book) if _pointed(query) else timeline.passing(self.book)
-            self.path.reads += [(base, query, self.env) for base in dict.fromkeys((search, check))]
+            self.path.read(query, self.env, search, check, pointed=_pointed(query))
         else:
             search = check = self.path.timeline.plain(self.book)
-            self.path.reads.append((search, query, self.path.env.copy()))
+            self.path.read(query, self.path.env.copy(), search, search)
         try:
             if query.grouping is not None:
                 if search is not check and not _pointed(query):
@@ -204,7 +204,7 @@ class Fetching:
             return
         if not isinstance(query.source, Scan) or not nobody_updates(self.path, scan.table, query.where):
             return
-        survives = self.path.timeline.survivors(self.book, scan.table, self.path.writes)
+        survives = self.path.timeline.survivors(self.book, scan.table, self.path.writes, states)
 
         def stays(book: Book, key: Key) -> tuple[Term, Environment]:
             matches, there = self.matching(query, states[0], key, book)
@@ -275,6 +275,7 @@ class Fetching:
     def _lock_all(self, query: Query) -> None:
         """A locking query whose rows nobody looks at."""
         search, check = self.path.timeline.passing(self.book)
+        self.path.read(query, self.env, search, check, pointed=False)
         if not isinstance(query.source, Scan) or query.lock is LockMode.KEY_SHARE or query.limit is not None:
             return
         if query.patience is Patience.SKIP_LOCKED or query.grouping is not None:

@@ -35,6 +35,19 @@ class Others:
     updated: frozenset[tuple[int, int]] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """A statement found rows of a table in one state and looked at them again in a later one.
+
+    ``same``: whether the row of a key was there all the time between.
+    """
+
+    table: TableInfo
+    found: Base
+    again: Base
+    same: Callable[..., Term]
+
+
 @dataclass(eq=False)
 class Timeline:
     """``states`` are in the order of time; the last one, ``commit``, is the one that the transaction's writes are put over."""
@@ -46,10 +59,11 @@ class Timeline:
     locks: list[Lock] = field(default_factory=list)
     snapshot: Base | None = None
     others: Others = Others()
+    waited: list[Waited] = field(default_factory=list)
 
     def copy(self) -> Timeline:
-        states, locks = list(self.states), list(self.locks)
-        return Timeline(self.level, self.label, self.commit, states, locks, self.snapshot, self.others)
+        states, locks, waited = list(self.states), list(self.locks), list(self.waited)
+        return Timeline(self.level, self.label, self.commit, states, locks, self.snapshot, self.others, waited)
 
     def may_return(self, info: TableInfo) -> bool:
         """Whether a row may be deleted, and another come under its key, while a statement waits for it or goes through others."""
@@ -68,14 +82,19 @@ class Timeline:
 
         return mine_already
 
-    def survivors(self, book: Book, info: TableInfo, writes: tuple[Write, ...]) -> Callable[[Key], Term]:
+    def survivors(
+        self, book: Book, info: TableInfo, writes: tuple[Write, ...], states: tuple[Base, Base] | None = None
+    ) -> Callable[[Key], Term]:
         """Whether the row of a key that a statement found is still the same row when it has waited for it.
 
-        One that was deleted meanwhile is passed over, although another one has its key.
+        One that was deleted meanwhile is passed over, although another one has its key. ``states``: when it was found, and when
+        it was looked at again, if what others do between is to be followed.
         """
         if not self.may_return(info):
             return lambda _: smt.TRUE
         same = smt.function(book.names.fresh("survives"), key_size(info), "boolean")
+        if states is not None:
+            self.waited.append(Waited(info, *states, same))
         held = self.held(info, writes)
         return lambda key: smt.either(same(*key), held(key))
 
