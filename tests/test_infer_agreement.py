@@ -17,7 +17,9 @@ APPLICATIONS = Path(__file__).parent / "applications"
 STORES = ("postgresql", "mariadb")
 
 
-@pytest.mark.parametrize(("name", "store"), list(product(["deleted_and_back", "behind_the_scan"], STORES)))
+@pytest.mark.parametrize(
+    ("name", "store"), list(product(["deleted_and_back", "behind_the_scan", "seen_from_inside"], STORES))
+)
 def test_what_was_once_wrongly_called_safe_is_not(name: str, store: str) -> None:
     found = judged(application_in(str(APPLICATIONS / f"{name}.py")), store, Sample(pairs=10, triples=2))
     assert found.outcome == "compared"
