@@ -45,10 +45,9 @@ class InferOptions:
 
     ``candidates`` are the levels that are tried, weakest first. ``seconds`` bounds the search for assignments,
     ``query_seconds`` each question to the solver. ``smtlib``: a directory for the questions; ``cache``: one for the answers.
-    ``robustness``: not invariants, but whether everything is as if they ran one after the other. ``guarantees``: a file of what
-    transactions do to rows at most, proposals for the proof. ``from_populate``: only states count that the application's first
-    rows lead to. ``confirm``, ``start``: the server on which counterexamples are executed, by its URL, or by its kind if it is to
-    be started.
+    ``guarantees``: a file of what transactions do to rows at most, proposals for the proof. ``from_populate``: only states count
+    that the application's first rows lead to. ``confirm``, ``start``: the server on which counterexamples are executed, by its
+    URL, or by its kind if it is to be started.
     """
 
     database: str
@@ -60,7 +59,6 @@ class InferOptions:
     query_seconds: float = 5.0
     smtlib: str | None = None
     cache: str | None = None
-    robustness: bool = False
     guarantees: str | None = None
     from_populate: bool = False
     confirm: str | None = None
@@ -70,10 +68,6 @@ class InferOptions:
 
 def infer(application: Application, options: InferOptions) -> Report:
     """Everything that can be said about the levels of an application's transactions on a database."""
-    if options.robustness:
-        from isolde.campaigns.robustness import robustness
-
-        return robustness(application, options)
     if options.confirm is None and options.start is None:
         return Inference(application, options).report()
     from isolde.campaigns.confirming import confirmed, refuse_other_database

@@ -69,7 +69,8 @@ def infer(
     comes with transactions, a starting state and an interleaving that the database lets happen.
     """
     from isolde.campaigns.infer import InferOptions
-    from isolde.campaigns.infer import infer as campaign
+    from isolde.campaigns.infer import infer as of_invariants
+    from isolde.campaigns.robustness import robustness as of_serial_behaviour
     from isolde.cli.explore_store import settings_named
     from isolde.history.json_text import json_text
     from isolde.report.any import as_document, as_text
@@ -88,7 +89,6 @@ def infer(
         seconds=seconds,
         smtlib=smtlib,
         cache=cache,
-        robustness=robustness,
         guarantees=guarantees,
         from_populate=from_populate,
         confirm=confirm,
@@ -97,7 +97,7 @@ def infer(
     )
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            result = campaign(found, options)
+            result = (of_serial_behaviour if robustness else of_invariants)(found, options)
     finally:
         line.clear()
     keep_report(report, result)
