@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from isolde.errors import OutsideFragment
 from isolde.semantics.core.nodes import Apply, Constant, Expression
 from isolde.semantics.core.relations import Aggregate, Query, Scan, Statement
-from isolde.semantics.core.types import Sort
+from isolde.semantics.core.types import TIMES, Sort
 from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.ghosts import Ghosts
 from isolde.semantics.sets.path import Path
@@ -155,7 +155,7 @@ class Fetching:
         if query.limit is None or not query.order:
             return
         order = query.order[0]
-        if not order.key.nonnull or order.key.type.sort not in {Sort.INTEGER, Sort.DECIMAL, Sort.TIMESTAMP}:
+        if not order.key.nonnull or order.key.type.sort not in {Sort.INTEGER, Sort.DECIMAL, *TIMES}:
             return
         reader = self.tables(base).reader()
         first = reader.value(order.key, env).known
