@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 from isolde._core import BUDGET, Columns
 from isolde.campaigns.check import CheckOptions, check_columns
 from isolde.engines.generate import generate as _generated
-from isolde.errors import InputError, UsageError
+from isolde.errors import InputError, UsageError, not_written
 from isolde.findings import Report
 from isolde.formats import decode, encode
 from isolde.formats import read as _read
 from isolde.formats import write as _write
-from isolde.formats.certificates import PlacedCertificate, read_certificate, sidecar
+from isolde.formats.certificates import CertificateFile, PlacedCertificate, open_certificate, sidecar
 from isolde.history import History, Transaction
 from isolde.history.certificate import Certificate
 from isolde.levels import Level
@@ -49,6 +49,7 @@ class RunKeywords(TypedDict, total=False):
     timeout_s: float
     keys: int
     operations: int
+    tables: int
     distribution: str
     blind_writes: float
     deletes: float
@@ -116,14 +117,14 @@ def check(
         _names(level), session_order, judge_aborted, every, order, budget, both=told.get("both", False)
     )
     certificate = told.get("certificate")
-    placed = None
+    placed: PlacedCertificate | CertificateFile | None = None
     if isinstance(certificate, Certificate):
         placed = PlacedCertificate(certificate)
     elif certificate:
-        placed = read_certificate(str(certificate))
+        placed = open_certificate(str(certificate))
     if isinstance(history, str | Path):
         beside = sidecar(str(history)) if certificate is None else None
-        placed = placed if beside is None else read_certificate(beside)
+        placed = placed if beside is None else open_certificate(beside)
         return check_columns(_read(str(history)), wanted, str(history), placed).report
     return check_columns(_columns(history), wanted, certificate=placed).report
 
@@ -333,7 +334,7 @@ def save(report: Report, path: Place) -> None:
     try:
         Path(path).write_text(_report_written(report) + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+        raise not_written(f"{path}: {error.strerror}", error) from None
 
 
 def load(path: Place) -> Report:
@@ -368,12 +369,12 @@ def _refuse_unknown(options: Mapping[str, object], kind: Any, function: str) -> 
             raise UsageError(f"isolde.{function} has no option {name!r}; it has {', '.join(known)}")
 
 
-_PLAIN = ("workload", "seed", "keep", "certify", "predicates_by")
+_PLAIN = ("workload", "seed", "keep", "certify", "predicates_by", "tables")
 
 
 def _run_options(options: RunKeywords) -> tuple[RunOptions, Listener | None]:
     """The keywords, put where the campaigns have them."""
-    from isolde.campaigns.options import ApplicationOptions, Bounds, KeyOptions, RunOptions
+    from isolde.campaigns.options import ApplicationOptions, Bounds, KeyOptions, RunOptions, sessions_of
     from isolde.engines.record import Fault
     from isolde.levels import level_named
 
@@ -382,7 +383,7 @@ def _run_options(options: RunKeywords) -> tuple[RunOptions, Listener | None]:
     for name in options.get("faults", ()):
         if name not in faults:
             raise UsageError(f"no fault '{name}'; there are {', '.join(faults)}")
-    given: dict[str, Any] = dict(options)
+    given: dict[str, Any] = {"sessions": sessions_of(options.get("workload", "")), **options}
 
     def part(kind: Any) -> Any:
         return kind(**{name: given[name] for name in kind.__dataclass_fields__ if name in given})

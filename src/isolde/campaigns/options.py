@@ -10,11 +10,19 @@ from typing import Literal
 from isolde.engines.record import Fault, Progress
 from isolde.findings import Report
 from isolde.levels import Level
+from isolde.workloads import sql
 
 RUNS = "isolde-runs"
 TRANSACTIONS = 2_000
+SESSIONS = 10
 KEYS = 50
+BUDGET = 1_000_000
 _TRANSACTIONS_MAX = 1_000_000
+
+
+def sessions_of(workload: str) -> int:
+    """How many sessions a run of a workload has unless somebody says so."""
+    return sql.SESSIONS if workload == sql.NAME else SESSIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +32,7 @@ class Bounds:
     ``timeout_s`` bounds one transaction. With ``until_violation`` it is checked while running, and a violation ends it.
     """
 
-    sessions: int = 10
+    sessions: int = SESSIONS
     transactions: int | None = None
     seconds: float | None = None
     until_violation: bool = False
@@ -77,6 +85,10 @@ class RunOptions:
     keep: bool = False
     certify: bool = False
     predicates_by: Literal["core", "database"] = "core"
+    budget: int = BUDGET
+    """Steps that a search may take for one level: a run is not to wait for minutes."""
+    tables: int | None = None
+    """Of random SQL: how many at most; ``None`` is the workload's own."""
 
 
 def _ignore(*_: object) -> None:

@@ -10,12 +10,14 @@ from isolde.campaigns.keyvalue import refuse_what_it_cannot, run_keys
 from isolde.campaigns.matrix import try_all_levels
 from isolde.campaigns.options import KEYS, Listener, RunOptions
 from isolde.campaigns.predicates import run_predicates
+from isolde.campaigns.sql import run_sql
 from isolde.campaigns.target import Target, Wanted, opened
 from isolde.errors import UsageError
 from isolde.findings import Report
 from isolde.workloads import Settings, workload_named
 from isolde.workloads.applications import APPLICATIONS, application_named, is_application
 from isolde.workloads.predicates import NAME as PREDICATES
+from isolde.workloads.sql import NAME as SQL
 
 
 def run(wanted: Wanted, options: RunOptions, listener: Listener | None = None) -> Report:
@@ -32,6 +34,10 @@ def run_on(target: Target, options: RunOptions, listener: Listener) -> Report:
     of_tables = options.workload == PREDICATES or (is_application(options.workload) and options.certify)
     if options.predicates_by == "database" and not of_tables:
         raise UsageError("--predicates-by is for certified runs of tables: --workload predicates, or --certify")
+    if options.tables is not None and options.workload != SQL:
+        raise UsageError(f"--tables is for random SQL (--workload {SQL}); {options.workload} has its own")
+    if options.workload == SQL:
+        return run_sql(target, options, listener)
     if options.workload == PREDICATES:
         return run_predicates(target, options, listener)
     if is_application(options.workload):

@@ -35,7 +35,10 @@ _DIALECT = Dialect(
     text="LONGTEXT CHARACTER SET ascii",
     options=" ENGINE=InnoDB",
 )
+_PORT = 3306
 _CONNECT_S = 10
+# For connections that only ask or define something.
+_NO_TABLE = Table("", Kind.REGISTERS, 0)
 _LOCK_WAIT_S = 5
 _CLUSTER_WAIT_S = 10.0
 _ROWS_MAX = 1000
@@ -81,6 +84,14 @@ _TIDB_OPTIMISTIC = Offer(
     "tidb_txn_mode is optimistic: conflicts abort at COMMIT",
 )
 
+# Dolt takes every name of a level and has one: https://github.com/dolthub/dolt/issues/2007
+_DOLT = Offer(
+    "repeatable-read",
+    "REPEATABLE READ",
+    Level.SNAPSHOT_ISOLATION,
+    "Dolt's one level: a snapshot, and at COMMIT two who changed a cell to different values conflict",
+)
+
 _FOUND_ROWS = 2
 """The protocol's flag: an update that changes nothing still counts the rows that it found."""
 
@@ -94,6 +105,8 @@ _NO_SUCH_LEVEL = 8048
 _LOST = {0, 2002, 2003, 2006, 2013, 2014, 2055, 1053, 1927, 1047, 1180, 4031}
 
 _DRIVER_OPTIONS = ("unix_socket", "charset")
+# Of TiDB: where the versions of rows are told.
+_STATUS_PORT = "status_port"
 _SSL_OPTIONS = ("ssl_ca", "ssl_cert", "ssl_key")
 
 
@@ -174,6 +187,22 @@ class MariadbDatabase:
         with closing(self.administrator()) as session, patiently(session):
             self._version = _version(session)
             self._offers = _offers(session)
+        if self.clustered:
+            self._version += f", Galera: {self._members()}"
+
+    def _members(self) -> str:
+        """The nodes that the URL names, by their own names, and how many the cluster has."""
+        named, size = [], 0
+        for address in self._addresses:
+            with (
+                suppress(ConnectionLost),
+                closing(self._session(address, _NO_TABLE, MariadbConnection)) as session,
+                patiently(session),
+            ):
+                named.append(f"{_variable(session, 'wsrep_node_name')} at {address.host}:{address.port or _PORT}")
+                rows = session.execute("SHOW STATUS LIKE 'wsrep_cluster_size'").rows or []
+                size = max(size, int(rows[0][1]) if rows else 0)
+        return f"{', '.join(named)} of a cluster of {size}"
 
     def version(self) -> str:
         return self._version
@@ -250,7 +279,7 @@ class MariadbDatabase:
         reasons = []
         for address in self._addresses:
             try:
-                return self._session(address, Table("", Kind.REGISTERS, 0), MariadbConnection)
+                return self._session(address, _NO_TABLE, MariadbConnection)
             except ConnectionLost as error:
                 reasons.append(error.reason)
         raise DatabaseUnavailable(reasons[0])
@@ -269,6 +298,9 @@ class MariadbDatabase:
         session = kind(self._driver, connection, table)
         try:
             with patiently(session):
+                # Dolt, which waits for no locks, has this variable and refuses to have it set.
+                with suppress(StatementFailed):
+                    session.execute(f"SET SESSION innodb_lock_wait_timeout = {_LOCK_WAIT_S}")
                 for setting in settings:
                     session.execute(setting)
         except BaseException as error:
@@ -294,8 +326,9 @@ def _arguments(address: Address) -> dict[str, Any]:
         "user": address.user or "root",
         "password": address.password or "",
         "database": address.database,
-        "host": address.host or "127.0.0.1",
-        "port": address.port or 3306,
+        # A client library looks at the socket only if the server is called this.
+        "host": "localhost" if "unix_socket" in options else address.host or "127.0.0.1",
+        "port": address.port or _PORT,
         "client_flag": _FOUND_ROWS,
         "connect_timeout": math.ceil(seconds_of(address, "connect_timeout", _CONNECT_S)),
         "autocommit": True,
@@ -307,10 +340,9 @@ def _arguments(address: Address) -> dict[str, Any]:
 
 
 def _settings(address: Address) -> list[str]:
-    """The session's variables: ours, and every other option of the URL."""
-    ours = {"connect_timeout", *_DRIVER_OPTIONS, *_SSL_OPTIONS}
-    others = {name: value for name, value in address.options.items() if name not in ours}
-    variables = {"innodb_lock_wait_timeout": str(_LOCK_WAIT_S), **others}
+    """The session's variables that the URL sets: every option of it that is none of ours."""
+    ours = {"connect_timeout", _STATUS_PORT, *_DRIVER_OPTIONS, *_SSL_OPTIONS}
+    variables = {name: value for name, value in address.options.items() if name not in ours}
     for name, value in variables.items():
         if not re.fullmatch(r"\w+", name) or not re.fullmatch(r"[\w.,-]*", value):
             raise UsageError(f"'{name}={value}' cannot be a variable of a session; write for example wsrep_sync_wait=1")
@@ -330,14 +362,19 @@ def _version(session: MariadbConnection) -> str:
     compatible, tidb, own = version.partition("-TiDB-")
     if tidb:
         return f"TiDB {own} (compatible with MySQL {compatible})"
-    return f"{'MariaDB' if 'MariaDB' in version else 'MySQL'} {version}"
+    if "MariaDB" in version:
+        return f"MariaDB {version}"
+    dolt = _answer(session, "SELECT DOLT_VERSION()")
+    return f"MySQL {version}" if dolt is None else f"Dolt {dolt} (compatible with MySQL {version})"
 
 
 def _offers(session: MariadbConnection) -> tuple[Offer, ...]:
     """The levels as this server's settings make them."""
     mode = _variable(session, "tidb_txn_mode")
     if mode is not None:
-        return (_TIDB_OFFERS[0], _TIDB_OPTIMISTIC) if str(mode) == "optimistic" else _TIDB_OFFERS
+        return _TIDB_OFFERS if str(mode) == "pessimistic" else (_TIDB_OFFERS[0], _TIDB_OPTIMISTIC)
+    if _answer(session, "SELECT DOLT_VERSION()") is not None:
+        return (_DOLT,)
     changed = {}
     if _variable(session, "innodb_snapshot_isolation") == 1:
         changed[_SNAPSHOTS.name] = _SNAPSHOTS
@@ -348,8 +385,13 @@ def _offers(session: MariadbConnection) -> tuple[Offer, ...]:
 
 def _variable(session: MariadbConnection, name: str) -> object:
     """A variable's value; ``None`` if the server has no such variable."""
+    return _answer(session, f"SELECT @@{name}")
+
+
+def _answer(session: MariadbConnection, query: str) -> object:
+    """What a query gives; ``None`` if the server does not know what it asks for."""
     try:
-        return _one(session, f"SELECT @@{name}")
+        return _one(session, query)
     except StatementFailed:
         return None
 

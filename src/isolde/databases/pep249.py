@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -234,18 +236,48 @@ def _connector(module: ModuleType, connect: str) -> Callable[[], Any]:
 
 
 def _loaded(name: str) -> ModuleType:
+    # A program that was installed does not look where it is started; a driver of one's own is often there.
+    here = str(Path.cwd())
+    sys.path.append(here)
     try:
-        module = import_module(name)
+        return import_module(name)
     except ImportError as error:
         raise DatabaseUnavailable(f"the driver {name} cannot be imported ({error}); is it installed?") from None
-    for attribute in ("connect", "paramstyle", "threadsafety", "Error", "IntegrityError"):
+    except Exception as error:
+        raise DatabaseUnavailable(f"the driver {name} cannot be imported ({one_line(error)})") from None
+    finally:
+        with suppress(ValueError):
+            sys.path.remove(here)
+
+
+def _style(module: ModuleType, paramstyle: str | None, threadsafety: int | None) -> str:
+    """How the driver marks parameters; ``UsageError`` if it is none, or threads may not share it."""
+    name = module.__name__
+    told = {"paramstyle": paramstyle, "threadsafety": threadsafety}
+    for attribute in ("connect", "Error", "IntegrityError", *(name for name, value in told.items() if value is None)):
         if not hasattr(module, attribute):
-            raise UsageError(f"{name} is no driver as PEP 249 has it: it has no '{attribute}'")
-    if module.paramstyle not in MARKS:
-        raise UsageError(f"{name} marks parameters in the style '{module.paramstyle}'; known are {', '.join(MARKS)}")
-    if not module.threadsafety:
-        raise DatabaseUnavailable(f"{name} says that threads may not share it (threadsafety 0); sessions are threads")
-    return module
+            option = f"; tell it with --{attribute}" if attribute in told else ""
+            raise UsageError(f"{name} is no driver as PEP 249 has it: it has no '{attribute}'{option}")
+    style = str(module.paramstyle if paramstyle is None else paramstyle)
+    if style not in MARKS:
+        raise UsageError(f"{name} marks parameters in the style '{style}'; known are {', '.join(MARKS)}")
+    if not (module.threadsafety if threadsafety is None else threadsafety):
+        raise DatabaseUnavailable(
+            f"{name} says that threads may not share it (threadsafety 0); sessions are threads. "
+            "If it is wrong: --threadsafety 1"
+        )
+    return style
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What PEP 249 has a driver say of itself; ``None`` is what it does say."""
+
+    paramstyle: str | None = None
+    threadsafety: int | None = None
+
+
+AS_IT_SAYS = Style()
 
 
 def open_driver(
@@ -256,17 +288,20 @@ def open_driver(
     begin: Sequence[str] = (),
     setup: Sequence[str] = (),
     only_level: bool = False,
+    style: Style = AS_IT_SAYS,
 ) -> tuple[Adapter, Database]:
     """The database that a driver connects to.
 
     ``connect`` is what the driver's ``connect`` takes: one text, or a JSON object of named arguments. ``setup`` is run
     on every new connection, ``begin`` at the begin of every transaction. Without ``begin`` transactions begin as PEP 249
     says, and the level is set by SQL's own statement if the database takes it. ``claims`` is what that level promises. Which
-    level it is has to be told by the database or by a statement, unless the database has an ``only_level``.
+    level it is has to be told by the database or by a statement, unless the database has an ``only_level``. ``style`` is what the
+    driver itself should say and does not, or says wrongly.
     """
     loaded = _loaded(module)
     driver = Driver(
         loaded,
+        _style(loaded, style.paramstyle, style.threadsafety),
         _connector(loaded, connect),
         tuple(setup),
         tuple(begin),

@@ -33,6 +33,7 @@ class Driver:
     """A PEP 249 module, and how its connections are made and used."""
 
     module: ModuleType
+    paramstyle: str
     connect: Callable[[], Any]
     setup: tuple[str, ...]
     begin: tuple[str, ...]
@@ -50,10 +51,10 @@ class Driver:
 
     @property
     def dialect(self) -> Dialect:
-        return Dialect(marks=MARKS[self.module.paramstyle])
+        return Dialect(marks=MARKS[self.paramstyle])
 
     def parameters(self, values: Sequence[Any]) -> Any:
-        if self.module.paramstyle in _BY_NAME:
+        if self.paramstyle in _BY_NAME:
             return dict(zip(ascii_lowercase, values, strict=False))
         return tuple(values)
 

@@ -26,7 +26,9 @@ from isolde.tx import dialects
 if TYPE_CHECKING:
     from psycopg.pq.abc import PGconn, PGresult
 
-_DIALECT = Dialect(marks=("$1", "$2", "$3"))
+# Rows stay on their page when they are updated. Where they move, SERIALIZABLE takes the readers of a page for those of the row:
+# with 20 sessions nearly half of all transactions are aborted, instead of a few in a hundred.
+_DIALECT = Dialect(marks=("$1", "$2", "$3"), options=" WITH (fillfactor = 50)")
 _CONNECT_S = 10.0
 
 _OFFERS = (

@@ -84,6 +84,23 @@ class RunFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class SqlRunFacts:
+    """A run of random SQL in rounds, each judged by itself; ``history`` is the round that is shown, or the first one."""
+
+    database: str
+    isolation: str
+    claims: Level
+    note: str
+    sessions: int
+    tables: int
+    seed: int
+    ran: Ran
+    rounds: int
+    check_seconds: float
+    history: str
+
+
+@dataclass(frozen=True, slots=True)
 class InvariantFacts:
     """An invariant of an application, and what it says."""
 
@@ -175,4 +192,4 @@ class Assignments:
     complete: bool
 
 
-Fact = EvidenceUsed | Frontier | RunFacts | ApplicationFacts | MatrixFacts | Remark | Assignments
+Fact = EvidenceUsed | Frontier | RunFacts | SqlRunFacts | ApplicationFacts | MatrixFacts | Remark | Assignments

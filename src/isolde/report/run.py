@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from isolde.findings import CertificateFacts, LostWrite, RunFacts, WindowFacts
+from isolde.findings import CertificateFacts, LostWrite, RunFacts, SqlRunFacts, WindowFacts
 from isolde.visible import visible
 
 _LOST_SHOWN = 5
@@ -79,6 +79,42 @@ def run_document(facts: RunFacts) -> dict[str, Any]:
             },
             "certificate": certificate_document(facts.certificate),
             "check": facts.again,
+        }
+    }
+
+
+def render_sql_run(facts: SqlRunFacts) -> str:
+    """The head of the report of random SQL."""
+    ran = facts.ran
+    note = f" ({facts.note})" if facts.note else ""
+    lines = [
+        f"{facts.database} at {facts.isolation}, which claims {facts.claims.value}{note}",
+        f"  workload   sql: {facts.rounds:,} rounds of up to {facts.sessions} sessions and {facts.tables} tables,"
+        f" seed {facts.seed}",
+        f"  ran        {ran.seconds:.1f} s: {ran.committed:,} transactions committed, {ran.aborted:,} aborted",
+        f"  judged     in {facts.check_seconds:.2f} s, every answer",
+    ]
+    return "\n".join(map(visible, lines))
+
+
+def sql_run_document(facts: SqlRunFacts) -> dict[str, Any]:
+    """What ``isolde run --workload sql --json`` says beside the verdicts."""
+    ran = facts.ran
+    return {
+        "run": {
+            "database": facts.database,
+            "isolation": facts.isolation,
+            "claims": facts.claims.value,
+            "workload": "sql",
+            "sessions": facts.sessions,
+            "tables": facts.tables,
+            "seed": facts.seed,
+            "seconds": round(ran.seconds, 6),
+            "check_seconds": round(facts.check_seconds, 6),
+            "rounds": facts.rounds,
+            "committed": ran.committed,
+            "aborted": ran.aborted,
+            "history": facts.history,
         }
     }
 

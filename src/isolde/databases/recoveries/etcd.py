@@ -87,6 +87,8 @@ class ListeningEtcd(EtcdConnection):
 
 
 class EtcdRecovery:
+    only_last = False
+
     def __init__(self, database: EtcdDatabase, scope: Scope, offers: Sequence[Offer]) -> None:
         self._database, self._offers = database, offers
         (name,) = scope.tables

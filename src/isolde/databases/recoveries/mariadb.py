@@ -188,6 +188,8 @@ class ListeningMariadb(MariadbConnection):
 
 
 class MariadbRecovery:
+    only_last = False
+
     def __init__(self, database: MariadbDatabase, scope: Scope, offers: Sequence[Offer]) -> None:
         self._database = database
         self._marks = f"{min(scope.tables)}_seen" if any(offer.name in (_EACH, _SNAPSHOT) for offer in offers) else ""

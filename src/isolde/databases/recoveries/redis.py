@@ -101,6 +101,8 @@ class ListeningRedis(RedisConnection):
 
 
 class RedisRecovery:
+    only_last = False
+
     def __init__(self, database: RedisDatabase, scope: Scope, offers: Sequence[Offer]) -> None:
         self._database = database
         (self._name,) = scope.tables

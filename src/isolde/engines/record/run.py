@@ -20,7 +20,7 @@ from isolde.databases.recovery import Account, Recovery
 from isolde.engines.record.client import Client, Surroundings, Tally
 from isolde.engines.record.gate import Gate
 from isolde.engines.record.journal import Journal, write_private
-from isolde.errors import DatabaseUnavailable, InputError, IsoldeError, UsageError
+from isolde.errors import DatabaseUnavailable, InputError, IsoldeError, UsageError, not_written
 from isolde.formats.recording import HEADER, HISTORY, SESSIONS, merged
 
 _POLL_S = 0.1
@@ -141,7 +141,7 @@ class Run:
             for journal in self._journals:
                 journal.close()
             hint = "fewer --sessions, or a higher limit (ulimit -n)" if error.errno == errno.EMFILE else "--output"
-            raise InputError(f"{error.filename}: {error.strerror}; try {hint}") from None
+            raise not_written(f"{error.filename}: {error.strerror}; try {hint}", error) from None
         shared = Surroundings(
             job.database, job.table, job.sessions, job.patience_s, self._shared.stop, job.seed, job.recovery
         )
@@ -188,8 +188,11 @@ class Run:
             if not isinstance(failure, IsoldeError):
                 raise failure
             return Outcome(self._tally(), seconds, failure, interrupted)
-        accounts = tuple(account for client in self._clients for account in client.accounts)
-        return Outcome(self._tally(), seconds, None, interrupted, accounts)
+        return Outcome(self._tally(), seconds, None, interrupted, self.accounts())
+
+    def accounts(self) -> tuple[Account, ...]:
+        """What the database said of its order so far, transaction by transaction."""
+        return tuple(account for client in self._clients for account in client.accounts)
 
     def _work(self, worker: Worker, number: int) -> None:
         """A session's thread."""
@@ -339,7 +342,7 @@ def refuse_place(directory: Path) -> None:
                 raise InputError(f"{directory}: a run is recorded there already; choose another place with --output")
         nearest = next(place for place in (directory, *directory.absolute().parents) if place.exists())
     except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror}; choose another place with --output") from None
+        raise not_written(f"{error.filename}: {error.strerror}; choose another place with --output", error) from None
     if not nearest.is_dir():
         raise InputError(f"{nearest}: Not a directory; choose another place with --output")
     if not os.access(nearest, os.W_OK | os.X_OK):
@@ -362,7 +365,7 @@ def _prepare(job: Job) -> None:
         about = b"".join(b",%b:%b" % (json.dumps(name).encode(), value) for name, value in job.about.items())
         write_private(job.directory / HEADER, json.dumps(header).encode()[:-1] + about + b"}\n")
     except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror}; choose another place with --output") from None
+        raise not_written(f"{error.filename}: {error.strerror}; choose another place with --output", error) from None
 
 
 def finish(directory: Path) -> Path:
@@ -374,8 +377,8 @@ def finish(directory: Path) -> Path:
         partial.replace(history)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise InputError(
-            f"{history}: {error.strerror}; the sessions' files are kept: isolde check {directory}"
+        raise not_written(
+            f"{history}: {error.strerror}; the sessions' files are kept: isolde check {directory}", error
         ) from None
     shutil.rmtree(directory / SESSIONS)
     return history
