@@ -6,7 +6,7 @@ Reduction for Checking Correctness against Transaction Isolation Levels" (PLDI 2
 (b) TPC-C and Wikipedia at causal over the number of sessions and of transactions, as in figure 15. (c) Rates of one core.
 Each exploration is a process of its own, on one core; seconds are that core's. One that is over the limit is a time-out.
 
-With ``--client tpcc:1`` instead: one of figure 15's programs of five sessions, to its end or ``--limit``, and how far it is every minute.
+With ``--client tpcc:1`` instead: one of figure 15's programs of five sessions to its end, and every minute how far it is.
 With ``--sql`` instead: five client programs over SQL for each of the included applications, rows or sets of ids as objects.
 
     python benchmarks/explore.py [--limit S] [--only clients,scaling,rates]

@@ -23,7 +23,7 @@ from isolde.visible import visible
 
 EVENTS_MAX = 100_000
 """Reads and writes of one transaction, so that an endless one ends."""
-READS_MAX = 2_000
+READS_MAX = 1_000
 """Reads of others' writes: after each of them the body runs again from its beginning."""
 BODY_S = 20.0
 """Seconds that a body may compute between a read and the next."""

@@ -61,7 +61,7 @@ class InnoDB(Model):
             case LockRecord():
                 return self._lock_record(state, transaction, request)
             case LockTable():
-                return _intended(state, transaction.id, request.table, exclusive=True)
+                return _intended(state, transaction.id, request.table, exclusive=request.exclusive)
             case LockGap():
                 low, high = self.entries(state, transaction, request.table, request.index).gap(request.entry)
                 state.hold(("gap", request.table, request.index, low, high), transaction.id, "gap")

@@ -58,9 +58,10 @@ class LockRecord:
 
 @dataclass(frozen=True, slots=True)
 class LockTable:
-    """A table that rows are added to, in mode IX: before anything of it is looked at."""
+    """A table that rows are added to, or locked in, in mode IX, or IS: before anything of it is looked at."""
 
     table: int
+    exclusive: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,6 +168,7 @@ class InnodbStatement(Writing):
         constant = point and isinstance(self.sent.core, Query) and not any(map(depends_on, way.access.keys))
         low, high = (probe, (*probe, HIGHEST[0])) if probe is not None else bounds(index, way.conditions, run, env)
         at, first = low, True
+        yield LockTable(table, exclusive)
         while True:
             found = yield Next(table, index.place, at, first)
             if found is None or found[0] >= high:
