@@ -12,6 +12,7 @@ from typing import Any
 from isolde.campaigns.application import drop_tables, installed
 from isolde.campaigns.certify import (
     Certified,
+    CertifiedRounds,
     certificate_facts,
     certified,
     judging,
@@ -31,8 +32,10 @@ from isolde.engines.record.application import Installation
 from isolde.engines.record.application.predicates import predicate_job
 from isolde.errors import OutsideError, UsageError
 from isolde.findings import Report, RunFacts
-from isolde.levels import row
+from isolde.levels import Level, row
 from isolde.workloads.predicates import NAME, OPERATIONS, Mix, application, mix_named
+
+_FIRST_ROUND = 500
 
 
 def run_predicates(target: Target, options: RunOptions, listener: Listener) -> Report:
@@ -71,6 +74,9 @@ def run_predicates(target: Target, options: RunOptions, listener: Listener) -> R
         left = "" if kept else drop_tables(installation)
         if left:
             listener.left(left.removeprefix("; "))
+    (facts,) = (fact for fact in report.facts if isinstance(fact, RunFacts))
+    if facts.ran.interrupted:
+        raise RunInterrupted(Path(facts.history))
     return report
 
 
@@ -81,12 +87,14 @@ def _judged(
     job = replace(job, transactions=bounds.planned, seconds=bounds.seconds, timeout_s=bounds.timeout_s)
     with listening(target, scope_of(installation), [offer], options) as recovery:
         assert recovery is not None
-        outcome, history, told = _recorded(replace(job, recovery=recovery), recovery, listener)
-    asked = list(dict.fromkeys(options.levels)) or [promised(offer.claims, tables=True)]
+        asked = list(dict.fromkeys(options.levels)) or [promised(offer.claims, tables=True)]
+        outcome, history, told = _recorded(replace(job, recovery=recovery), recovery, asked, options, listener)
     begun = time.monotonic()
     names = tuple(level.value for level in asked)
     with judging(target, installation, options) as judge:
-        report = check_file(str(history), CheckOptions(names, judge=judge), certificate=str(told.path)).report
+        report = check_file(
+            str(history), CheckOptions(names, budget=options.budget, judge=judge), certificate=str(told.path)
+        ).report
     levels = " ".join(f"--level {row(level).short or level.value}" for level in asked)
     facts = RunFacts(
         database=target.database.version(),
@@ -110,14 +118,19 @@ def _judged(
     return replace(report, facts=(*report.facts, facts))
 
 
-def _recorded(job: Job, recovery: Recovery, listener: Listener) -> tuple[Outcome, Path, Certified]:
+def _recorded(
+    job: Job, recovery: Recovery, asked: list[Level], options: RunOptions, listener: Listener
+) -> tuple[Outcome, Path, Certified]:
+    watcher = Watcher(listener.progress)
+    if options.bounds.until_violation:
+        rounds = CertifiedRounds(recovery, job.directory, asked, options.budget, lambda: run.accounts())
+        watcher = Watcher(listener.progress, _FIRST_ROUND, at_rest=rounds.at_rest, quiet=rounds.violated)
     try:
-        outcome = Run(job, Watcher(listener.progress)).wait()
+        run = Run(job, watcher)
+        outcome = run.wait()
     finally:
         listener.over()
     history = finish(job.directory)
-    if outcome.interrupted:
-        raise RunInterrupted(history)
     if outcome.failure is not None:
         raise OutsideError(f"the run ended early: {outcome.failure}; what was recorded is in {history}")
     return outcome, history, certified(recovery, outcome, history)

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from isolde._core import Compression, Input, lines_of_parquet, write_lines, write_lines_as_parquet
-from isolde.errors import InputError, MalformedCertificate, UsageError
+from isolde.errors import InputError, MalformedCertificate, UsageError, not_written
 from isolde.formats.recording import finished, is_recording
 from isolde.history import TxnId
 from isolde.history.certificate import (
@@ -356,7 +356,7 @@ class CertificateWriter:
             try:
                 self._file = Path(path).open("w", encoding="utf-8")  # noqa: SIM115
             except OSError as error:
-                raise InputError(f"{path}: {error.strerror}") from error
+                raise not_written(f"{path}: {error.strerror}", error) from None
         self._put({**_HEADER, "source": source} if source else dict(_HEADER))
 
     def installed(self, thing: ObjectId, versions: Iterable[VersionId | None], *, partial: bool = False) -> None:

@@ -63,7 +63,8 @@ def predicate_job(
 
     def worker(number: int, journal: Journal, shared: Surroundings) -> Worker:
         client = PredicateClient(number, journal, shared, translator=installation.translator, offer=offer)
-        return Worker(client, Draws(mix, keys, operations, number, seed=seed).next)
+        alone = shared.recovery is not None and shared.recovery.only_last
+        return Worker(client, Draws(mix, keys, operations, number, seed=seed, alone=alone).next)
 
     table = Table(installation.prefix, Kind.REGISTERS, 0)
     return Job(installation.database, table, sessions, directory, (), meta, worker, seed)
