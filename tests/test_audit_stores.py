@@ -30,6 +30,24 @@ def test_a_row_that_was_checked_again_is_explained_by_the_model_alone() -> None:
     assert verdict(rechecked(), "postgresql:repeatable-read") == "violated"
 
 
+def test_a_row_that_was_checked_again_by_a_condition_with_a_query_is_left_open() -> None:
+    """PostgreSQL may join EXISTS: then it checks with the very rows that it joined, which the model does not know. Seen on 15.18."""
+    found = "UPDATE t SET b = 0 WHERE EXISTS (SELECT 1 FROM t z WHERE z.b = t.a)"
+
+    def op(sql: str, start: int, end: int, **answer: object) -> isolde.Sql:
+        return isolde.Sql({"sql": sql, "params": [], "rows": None, "start": start, "end": end, **answer})
+
+    history = log(
+        isolde.Transaction("t1", 1, (op("UPDATE t SET a = b + 1", 1, 2, count=2),), start=0, end=6),
+        isolde.Transaction("t2", 2, (op(found, 3, 7, count=0),), start=2, end=9),
+        rows={"t": [[1, 2, 2], [2, 3, 3]]},
+    )
+    assert verdict(history, "postgresql:read-committed") == "unknown"
+    shown = failing(history, "rc")
+    assert shown.kind == "isolation"
+    assert "not decided" in shown.explanation
+
+
 def test_a_model_finds_wrong_answers_and_says_which() -> None:
     history = log(
         txn("t1", ("UPDATE t SET a = 5 WHERE id = 1", [], None, 1), start=1, end=2),

@@ -25,7 +25,9 @@ from isolde.campaigns.options import RUNS, Listener, RunInterrupted, RunOptions
 from isolde.campaigns.target import Target
 from isolde.campaigns.windows import WindowCheck
 from isolde.databases import Adapter, Database, Feature, Kind, Offer, Table, offer_named
+from isolde.databases.keyvalue import tables_to_drop
 from isolde.databases.recovery import Scope
+from isolde.databases.shapes import PLAIN
 from isolde.databases.waiting import ASIDE_S, aside
 from isolde.engines.check import check, exhibited
 from isolde.engines.record import (
@@ -71,11 +73,12 @@ _PATIENCE_WITH_FAULTS_S = 60.0
 def run_keys(target: Target, settings: Settings, options: RunOptions, listener: Listener) -> Report:
     """Runs the workload on a private table, checks what was seen, and removes the table."""
     database, workload = target.database, settings.workload
-    offer = (offer_named(database, target.isolation) if target.isolation else database.offers()[-1]).of(workload.kind)
+    offer = offer_named(database, target.isolation) if target.isolation else database.offers()[-1]
+    offer = offer.of(workload.kind, settings.shapes)
     asked = list(dict.fromkeys(options.levels)) or [_claimed(offer, options)]
     refuse_uncertain(target, options)
     directory = options.output or new_directory(target.adapter, offer.name)
-    table = Table(f"isolde_{secrets.token_hex(6)}", workload.kind, settings.keys)
+    table = Table(f"isolde_{secrets.token_hex(6)}", workload.kind, settings.keys, settings.shapes)
     bounds = options.bounds
     job = replace(
         keyvalue_job(
@@ -200,12 +203,17 @@ def _facts(recorded: _Recorded, asked: list[Level], offer: Offer, settings: Sett
         ran=ran(recorded.outcome),
         check_seconds=recorded.checked_s + time.monotonic() - recorded.begun,
         history=str(recorded.history),
+        shapes=_shapes(settings),
         again=f"isolde check {levels} {windows.last if windows else recorded.history}",
         faults=tuple(FaultFacts(event.fault.value, event.begun, event.healed) for event in recorded.events),
         lost=None if recorded.lost is None else _lost(recorded.lost),
         windows=windows,
         certificate=certificate_facts(recorded.certified),
     )
+
+
+def _shapes(settings: Settings) -> tuple[str, ...]:
+    return () if settings.shapes == (PLAIN,) else tuple(str(shape) for shape in settings.shapes)
 
 
 def ran(outcome: Outcome) -> Ran:
@@ -220,6 +228,7 @@ def ran(outcome: Outcome) -> Ran:
         tally.reconnected,
         outcome.interrupted,
         failure,
+        tally.given_up,
     )
 
 
@@ -258,7 +267,8 @@ class _PrivateTable:
             return ""
         self._over = True
         name = self._table.name
-        command = self._target.adapter.removal.format(table=name)
+        removal = self._target.adapter.removal
+        command = "; ".join(removal.format(table=one) for one in tables_to_drop(self._table))
         try:
             aside(lambda: self._target.database.drop(self._table), ASIDE_S)
         except IsoldeError as error:
@@ -356,6 +366,21 @@ def refuse_what_it_cannot(adapter: Adapter, workload: Workload, deletes: float) 
             raise UsageError(f"the workload {workload.name} needs {feature}, which {adapter.name} lacks: {ability.how}")
 
 
+def refuse_shapes(adapter: Adapter, workload: Workload, options: RunOptions) -> None:
+    """Refuses shapes of tables where there are no tables, or where nothing is known of them."""
+    shapes = options.of_keys.shapes
+    if shapes == (PLAIN,):
+        return
+    if not adapter.able(Feature.SQL).able:
+        raise UsageError(f"{adapter.name} has no tables, and so no shapes of tables; leave --columns, --index, … out")
+    if options.certify:
+        raise UsageError(
+            "--certify asks for the order of the plain table's versions; it does not go with shapes of tables"
+        )
+    if workload.kind is Kind.LISTS and len(shapes) == 1 and shapes[0].list_column:
+        raise UsageError(f"--list-column is for registers; the lists of {workload.name} are text columns already")
+
+
 def new_directory(adapter: Adapter, what: str) -> Path:
     """A place of its own for a run."""
     moment = datetime.now().strftime("%Y%m%d-%H%M%S")
@@ -373,5 +398,6 @@ def _meta(database: Database, url: str, offer: Offer, settings: Settings, sessio
         "keys": settings.keys,
         "distribution": settings.distribution,
         "deletes": settings.deletes,
+        "shapes": [str(shape) for shape in settings.shapes],
         "seed": settings.seed,
     }

@@ -81,12 +81,15 @@ def workloads(application: str | None, as_json: bool) -> int:
 
     With the name of an APPLICATION, or a file with one: its transactions, sizes and invariants.
     """
-    from isolde.workloads import WORKLOADS, predicates
+    from isolde.workloads import WORKLOADS, predicates, sql
     from isolde.workloads.applications import APPLICATIONS, application_named
 
     if application == predicates.NAME:
         listed = [(f"  --mix {mix.name}", f"{mix.keys:,} keys", mix.meaning) for mix in predicates.MIXES]
         click.echo(f"{predicates.NAME}: {predicates.MEANING}\n" + _table(listed))
+        return 0
+    if application == sql.NAME:
+        click.echo(f"{sql.NAME}: {sql.MEANING}; --sessions, --tables, --operations and --keys say how large a round is")
         return 0
     if application is not None:
         if any(entry.name == application for entry in WORKLOADS):
@@ -130,10 +133,21 @@ def workloads(application: str | None, as_json: bool) -> int:
                 "mixes": mixes,
             }
         )
+        rows.append(
+            {
+                "name": sql.NAME,
+                "kind": "tables",
+                "operations": sql.OPERATIONS,
+                "meaning": sql.MEANING,
+                "source": sql.SOURCE,
+                "needs": ["sql"],
+            }
+        )
         click.echo(dumped({"workloads": rows, "applications": applications}))
         return 0
     body = [(entry.name, entry.kind.value, entry.meaning, entry.source) for entry in WORKLOADS]
     body.append((predicates.NAME, "tables", predicates.MEANING, predicates.SOURCE))
+    body.append((sql.NAME, "tables", sql.MEANING, sql.SOURCE))
     body += [(entry.name, "tables", entry.meaning, entry.source) for entry in APPLICATIONS.values()]
     click.echo(_table([("WORKLOAD", "OF", "MEANING", "SOURCE"), *body]))
     return 0

@@ -15,6 +15,7 @@ from isolde.campaigns.options import (
     BUDGET,
     KEYS,
     RUNS,
+    SESSIONS,
     TRANSACTIONS,
     ApplicationOptions,
     Bounds,
@@ -22,6 +23,7 @@ from isolde.campaigns.options import (
     Listener,
     RunInterrupted,
     RunOptions,
+    sessions_of,
 )
 from isolde.campaigns.run import matrix
 from isolde.campaigns.run import run as run_and_judge
@@ -33,6 +35,7 @@ from isolde.cli.schedule import play_file
 from isolde.databases.pep249 import Style
 from isolde.databases.pep249_connection import MARKS
 from isolde.databases.servers import KINDS
+from isolde.databases.shapes import PLAIN, Shape, WriteForm
 from isolde.engines.record import Fault
 from isolde.errors import UsageError
 from isolde.findings import Report
@@ -41,6 +44,8 @@ from isolde.report.any import as_document, as_text
 from isolde.visible import dumped
 from isolde.workloads import DISTRIBUTIONS
 from isolde.workloads.applications import is_application
+from isolde.workloads.sql import NAME as SQL
+from isolde.workloads.sql import SESSIONS as SQL_SESSIONS
 
 
 @click.command()
@@ -72,7 +77,9 @@ from isolde.workloads.applications import is_application
     metavar="NAME",
     help="'isolde workloads' lists them; or a Python file with an application.",
 )
-@click.option("--sessions", type=click.IntRange(1, 1000), default=10, show_default=True)
+@click.option(
+    "--sessions", type=click.IntRange(1, 1000), help=f"At once. [default: {SESSIONS}; of sql, {SQL_SESSIONS} a round]"
+)
 @click.option("--transactions", type=click.IntRange(1), help=f"How many. [default: {TRANSACTIONS}]")
 @click.option("--time", "seconds", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For how long.")
 @click.option(
@@ -87,6 +94,7 @@ from isolde.workloads.applications import is_application
 )
 @click.option("--matrix", "as_matrix", is_flag=True, help="Every level and every anomaly of this database, as a table.")
 @click.option("--keys", type=click.IntRange(1), help=f"How many. [default: {KEYS}, or the mix's]")
+@click.option("--tables", type=click.IntRange(1, 2), help="Of sql: how many a round has at most. [default: 2]")
 @click.option("--operations", type=click.IntRange(1), help="Operations a transaction. [default: the workload's]")
 @click.option("--distribution", type=click.Choice(DISTRIBUTIONS), default="uniform", show_default=True)
 @click.option("--blind-writes", type=click.FloatRange(0, 1), metavar="SHARE", help="Of the workload read-write.")
@@ -96,6 +104,24 @@ from isolde.workloads.applications import is_application
     default=0.0,
     metavar="SHARE",
     help="Writes that remove the key instead; it is inserted again by whoever finds it gone. [default: 0]",
+)
+@click.option(
+    "--columns", type=click.IntRange(1, 8), default=1, help="Value columns a row; each is a key. [default: 1]"
+)
+@click.option("--index", is_flag=True, help="An index on every value column.")
+@click.option("--unique", is_flag=True, help="A unique index on the key and each value column.")
+@click.option("--list-column", is_flag=True, help="Values in lists of one element, or as text.")
+@click.option("--key-updates", is_flag=True, help="Each write changes the row's primary key.")
+@click.option("--foreign-key", is_flag=True, help="Rows of another table refer to the rows that are written.")
+@click.option(
+    "--write-form",
+    type=click.Choice([form.value for form in WriteForm]),
+    default=WriteForm.UPDATE.value,
+    show_default=True,
+    help="The statement that writes a value.",
+)
+@click.option(
+    "--shapes", type=click.Choice(["all"]), help="All shapes of tables and forms of writes, key after key the next."
 )
 @click.option(
     "--scale",
@@ -194,7 +220,9 @@ def run(
     faults = _faults(nemesis)
     if options["as_matrix"]:
         _refuse_beside_matrix(options | {"nemesis": nemesis, "isolation": None if driver else isolation})
-    if is_application(options["workload"]):
+    if options["workload"] == SQL:
+        _refuse_beside_sql()
+    elif is_application(options["workload"]):
         _refuse_beside_application(options["workload"])
     style = Style(paramstyle, threadsafety)
     wanted = Wanted(
@@ -225,7 +253,7 @@ def _options(faults: tuple[Fault, ...], options: dict[str, Any]) -> RunOptions:
         workload=options["workload"],
         levels=tuple(level_named(name) for name in options["levels"]),
         bounds=Bounds(
-            options["sessions"],
+            options["sessions"] or sessions_of(options["workload"]),
             options["transactions"],
             options["seconds"],
             options["until_violation"],
@@ -237,6 +265,7 @@ def _options(faults: tuple[Fault, ...], options: dict[str, Any]) -> RunOptions:
             options["distribution"],
             options["blind_writes"],
             options["deletes"],
+            _shapes(options),
         ),
         of_application=ApplicationOptions(options["sizes"], options["mix"], options["by_kind"]),
         seed=options["seed"],
@@ -246,7 +275,28 @@ def _options(faults: tuple[Fault, ...], options: dict[str, Any]) -> RunOptions:
         certify=options["certify"],
         predicates_by=options["predicates_by"],
         budget=options["budget"],
+        tables=options["tables"],
     )
+
+
+def _shapes(options: dict[str, Any]) -> tuple[Shape, ...]:
+    """The shapes of tables that are asked for; none stands for all that the database has."""
+    shape = Shape(
+        options["columns"],
+        options["index"],
+        options["unique"],
+        options["list_column"],
+        options["key_updates"],
+        options["foreign_key"],
+        WriteForm(options["write_form"]),
+    )
+    if options["shapes"] is None:
+        return (shape,)
+    if shape != PLAIN:
+        raise UsageError(
+            f"--shapes {options['shapes']} goes through all of them; it does not go with one of them ({shape})"
+        )
+    return ()
 
 
 @contextmanager
@@ -287,7 +337,21 @@ def _refuse_beside_matrix(options: dict[str, Any]) -> None:
             raise UsageError(f"--matrix runs every level by itself and records nothing; it does not go with {option}")
 
 
-_OF_KEYS = ("keys", "operations", "distribution", "blind_writes", "deletes")
+_OF_KEYS = (
+    "keys",
+    "operations",
+    "distribution",
+    "blind_writes",
+    "deletes",
+    "columns",
+    "index",
+    "unique",
+    "list_column",
+    "key_updates",
+    "foreign_key",
+    "write_form",
+    "shapes",
+)
 
 
 def _refuse_beside_application(workload: str) -> None:
@@ -296,6 +360,17 @@ def _refuse_beside_application(workload: str) -> None:
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             option = "--" + name.replace("_", "-")
             raise UsageError(f"{option} is for workloads of keys; {workload} has tables, and --scale for their sizes")
+
+
+_NOT_OF_SQL = ("distribution", "blind_writes", "deletes", "sizes", "mix", "by_kind", "keep", "predicates_by", "timeout")
+
+
+def _refuse_beside_sql() -> None:
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
+        if given and parameter.name in _NOT_OF_SQL:
+            raise UsageError(f"{parameter.opts[0]} is not for {SQL}, which draws its tables and statements by itself")
 
 
 def _faults(text: str) -> tuple[Fault, ...]:

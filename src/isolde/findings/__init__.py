@@ -31,6 +31,7 @@ from isolde.findings.facts import (
     Ran,
     Remark,
     RunFacts,
+    SqlRunFacts,
     WindowFacts,
 )
 from isolde.findings.model import (
@@ -128,6 +129,7 @@ __all__ = [
     "Schedule",
     "SchedulePlayed",
     "Spent",
+    "SqlRunFacts",
     "Step",
     "Subject",
     "Supposition",

@@ -38,6 +38,8 @@ class Ran:
     reconnected: int
     interrupted: bool = False
     failure: str | None = None
+    given_up: int = 0
+    """Plans that were aborted each time that they were tried, and left."""
 
     @property
     def ended(self) -> int:
@@ -81,6 +83,25 @@ class RunFacts:
     lost: tuple[LostWrite, ...] | None = ()
     windows: WindowFacts | None = None
     certificate: CertificateFacts | None = None
+    shapes: tuple[str, ...] = ()
+    """What the tables were like, if not plain."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlRunFacts:
+    """A run of random SQL in rounds, each judged by itself; ``history`` is the round that is shown, or the first one."""
+
+    database: str
+    isolation: str
+    claims: Level
+    note: str
+    sessions: int
+    tables: int
+    seed: int
+    ran: Ran
+    rounds: int
+    check_seconds: float
+    history: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,4 +196,4 @@ class Assignments:
     complete: bool
 
 
-Fact = EvidenceUsed | Frontier | RunFacts | ApplicationFacts | MatrixFacts | Remark | Assignments
+Fact = EvidenceUsed | Frontier | RunFacts | SqlRunFacts | ApplicationFacts | MatrixFacts | Remark | Assignments

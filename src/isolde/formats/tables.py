@@ -5,14 +5,14 @@ Recordings of earlier versions said it under ``meta``, and made the first rows i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 from isolde.errors import InputError
-from isolde.history import History, Sql, Transaction
+from isolde.history import History, Sql, Transaction, TxnId
 
 if TYPE_CHECKING:
     from isolde.tx.dialects import Dialect
@@ -33,6 +33,10 @@ Cell = None | bool | int | float | str | Decimal | datetime | Unknown
 """A value as the column's type has it: JSON knows neither exact decimals nor times."""
 
 
+def _nowhere(_: TxnId) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class SqlHistory:
     """Tables, the rows before the first transaction, and the transactions; values are in the order of the columns.
@@ -48,6 +52,17 @@ class SqlHistory:
     store: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     counts: Literal["found", "changed"] | None = None
+    place: Callable[[TxnId], str] = _nowhere
+    """Where a transaction stands: its file and line, or nothing."""
+
+    def statement_at(self, transaction: TxnId, place: int) -> str:
+        """How a message names a statement.
+
+        >>> SqlHistory(..., ..., {}, (), place=lambda _: "log.jsonl:7").statement_at("t1", 0)
+        'log.jsonl:7: statement 0 of t1'
+        """
+        where = self.place(transaction)
+        return f"{where}: statement {place} of {transaction}" if where else f"statement {place} of {transaction}"
 
     def known_rows(self, table: str) -> list[tuple[Constant, ...]]:
         """The first rows of a table, for a reading that needs every value; refused if one is unknown."""

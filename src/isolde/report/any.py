@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from isolde.findings import ApplicationFacts, Assignments, HistorySubject, MatrixFacts, Report, RunFacts
+from isolde.findings import ApplicationFacts, Assignments, HistorySubject, MatrixFacts, Report, RunFacts, SqlRunFacts
 from isolde.report.application import application_document, render_application
 from isolde.report.document import document
 from isolde.report.general import general_document, render_general
 from isolde.report.infer import infer_document, render_infer
 from isolde.report.matrix import matrix_document, render_matrix
-from isolde.report.run import render_run, run_document
+from isolde.report.run import render_run, render_sql_run, run_document, sql_run_document
 from isolde.report.terminal import render_report
 from isolde.visible import Paint
 
@@ -29,7 +29,8 @@ def as_text(report: Report, paint: Paint = lambda text, _: text, *, all_cases: b
         return text if (run := report.fact(RunFacts)) is None else f"{render_run(run)}\n{text}"
     if report.fact(Assignments) is not None:
         return render_infer(report, paint)
-    return render_general(report, paint)
+    text = render_general(report, paint)
+    return text if (sql := report.fact(SqlRunFacts)) is None else f"{render_sql_run(sql)}\n{text}"
 
 
 def as_document(report: Report) -> dict[str, Any]:
@@ -44,4 +45,5 @@ def as_document(report: Report) -> dict[str, Any]:
         return ({} if run is None else run_document(run)) | document(report)
     if report.fact(Assignments) is not None:
         return infer_document(report)
-    return general_document(report)
+    sql = report.fact(SqlRunFacts)
+    return ({} if sql is None else sql_run_document(sql)) | general_document(report)

@@ -218,6 +218,11 @@ def _rows(rows: Iterable[Sequence[Any]] | None) -> list[list[Any]] | None:
     return None if rows is None else [list(row) for row in rows]
 
 
+def _shown_rows(rows: Iterable[Sequence[Any]] | None) -> str:
+    """Rows in one line, values as a person writes them."""
+    return "nothing" if rows is None else "[" + ", ".join(f"[{', '.join(map(str, row))}]" for row in rows) + "]"
+
+
 def render_general(report: Report, paint: Paint = lambda text, _: text) -> str:
     """The report for a terminal."""
     return safe_lines(lambda safely: _lines(report, safely), paint)
@@ -280,10 +285,11 @@ def _drawn(shown: Evidence) -> list[str]:
         case Refused(level, broken):
             return [f"not at {level}:", *(f"  {line}" for line in _drawn_broken(broken))]
         case FailingPrefix():
+            expected = "" if shown.expected is None else f"expected {_shown_rows(shown.expected)}, "
             return [
                 *_wrapped(shown.explanation),
-                f"expected {_rows(shown.expected)}, observed {_rows(shown.observed)}: statement {shown.statement} of"
-                f" {shown.transaction}, the last of the first {shown.length:,} transactions",
+                f"{expected}observed {_shown_rows(shown.observed)}: statement {shown.statement} of {shown.transaction}, the"
+                f" last of the first {shown.length:,} transactions",
             ]
         case Schedule():
             return _drawn_schedule(shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from isolde.findings import CertificateFacts, LostWrite, RunFacts, WindowFacts
+from isolde.findings import CertificateFacts, LostWrite, Ran, RunFacts, SqlRunFacts, WindowFacts
 from isolde.visible import visible
 
 _LOST_SHOWN = 5
@@ -22,7 +22,7 @@ def render_run(facts: RunFacts) -> str:
         + f", seed {facts.seed}",
         f"  ran        {ran.seconds:.1f} s, {_rate(ran.ended, ran.seconds):,.0f} transactions a second:"
         f" {ran.committed:,} committed, {ran.aborted:,} aborted ({_share(ran.aborted, ran.ended):.1%}),"
-        f" {ran.unknown:,} unknown",
+        f" {ran.unknown:,} unknown" + given_up(ran),
         f"  checked    in {facts.check_seconds:.2f} s, at every level" + _in_windows(facts.windows),
         f"  again      {facts.again}",
     ]
@@ -31,6 +31,8 @@ def render_run(facts: RunFacts) -> str:
     if facts.certificate is not None:
         told = facts.certificate
         lines.insert(-2, f"  certified  in {told.seconds:.2f} s by {told.source}: {told.file}")
+    if facts.shapes:
+        lines.insert(2, f"  tables     {'; '.join(facts.shapes)}")
     if facts.faults:
         counts = Counter(event.fault for event in facts.faults)
         lines.append("  faults     " + ", ".join(f"{count} x {name}" for name, count in counts.items()))
@@ -52,12 +54,14 @@ def run_document(facts: RunFacts) -> dict[str, Any]:
             "workload": facts.workload,
             "sessions": facts.sessions,
             "keys": facts.keys,
+            **({"shapes": list(facts.shapes)} if facts.shapes else {}),
             "seed": facts.seed,
             "seconds": round(ran.seconds, 6),
             "check_seconds": round(facts.check_seconds, 6),
             "committed": ran.committed,
             "aborted": ran.aborted,
             "unknown": ran.unknown,
+            "given_up": ran.given_up,
             "reconnected": ran.reconnected,
             "faults": [
                 {"fault": event.fault, "begun": round(event.begun, 3), "healed": round(event.healed, 3)}
@@ -81,6 +85,50 @@ def run_document(facts: RunFacts) -> dict[str, Any]:
             "check": facts.again,
         }
     }
+
+
+def render_sql_run(facts: SqlRunFacts) -> str:
+    """The head of the report of random SQL."""
+    ran = facts.ran
+    note = f" ({facts.note})" if facts.note else ""
+    lines = [
+        f"{facts.database} at {facts.isolation}, which claims {facts.claims.value}{note}",
+        f"  workload   sql: {facts.rounds:,} rounds of up to {facts.sessions} sessions and {facts.tables} tables,"
+        f" seed {facts.seed}",
+        f"  ran        {ran.seconds:.1f} s: {ran.committed:,} transactions committed, {ran.aborted:,} aborted",
+        f"  judged     in {facts.check_seconds:.2f} s, every answer",
+    ]
+    return "\n".join(map(visible, lines))
+
+
+def sql_run_document(facts: SqlRunFacts) -> dict[str, Any]:
+    """What ``isolde run --workload sql --json`` says beside the verdicts."""
+    ran = facts.ran
+    return {
+        "run": {
+            "database": facts.database,
+            "isolation": facts.isolation,
+            "claims": facts.claims.value,
+            "workload": "sql",
+            "sessions": facts.sessions,
+            "tables": facts.tables,
+            "seed": facts.seed,
+            "seconds": round(ran.seconds, 6),
+            "check_seconds": round(facts.check_seconds, 6),
+            "rounds": facts.rounds,
+            "committed": ran.committed,
+            "aborted": ran.aborted,
+            "history": facts.history,
+        }
+    }
+
+
+def given_up(ran: Ran) -> str:
+    """What was tried again and again in vain, for the end of a sentence."""
+    if not ran.given_up:
+        return ""
+    plans = "plan was" if ran.given_up == 1 else "plans were"
+    return f"; {ran.given_up:,} {plans} given up, aborted each time"
 
 
 def certificate_document(told: CertificateFacts | None) -> dict[str, Any] | None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from isolde.engines.audit.decide import Decision, decide
 from isolde.engines.audit.log import Entry, Log, Refused, log_of
 from isolde.engines.audit.readings import READINGS, WEAKER, Reading, reading_of
-from isolde.engines.audit.search import Allowance, End
+from isolde.engines.audit.replay import Replay
+from isolde.engines.audit.search import Allowance, End, Search
 from isolde.engines.audit.stores import (
+    CHECKS_OF_A_PLAN,
+    LOCKS_OF_A_PLAN,
     StoreReading,
+    contradicted,
     explains,
     failing_statement,
     known_settings,
@@ -38,7 +44,7 @@ from isolde.findings import (
     Verdict,
 )
 from isolde.formats.tables import SqlHistory
-from isolde.history import Status
+from isolde.history import Sql, Status
 from isolde.levels import Level, level_named
 
 BUDGET = 200_000
@@ -49,6 +55,8 @@ RUNS = 10
 """Runs of statements that go with each placement of the budget."""
 EXPLAINING_S = 20.0
 """Seconds for each level that may explain a violation."""
+_QUERY = re.compile(r"\s*(select|with|values|table|show|explain)\b", re.IGNORECASE)
+_CHANGES = re.compile(r"\b(insert|update|delete|into|nextval|call|analyze)\b", re.IGNORECASE)
 _VERDICTS = {End.FOUND: Verdict.SATISFIED, End.NONE: Verdict.VIOLATED, End.SPENT: Verdict.UNDECIDED}
 
 
@@ -101,7 +109,8 @@ def audit(history: SqlHistory, options: AuditOptions, name: str = "log") -> Repo
         log = log_of(history, skip_unsupported=options.skip_unsupported, session_order=session_order)
     except Refused as refused:
         what = refused.what
-        reason = f"statement {what.statement} of {what.transaction}: {what.reason}; --skip-unsupported leaves it out"
+        named = history.statement_at(what.transaction, what.statement)
+        reason = f"{named}: {what.reason}; --skip-unsupported leaves it out"
         findings = [
             Finding(LogExplained(_under(asked)), Verdict.UNDECIDED, "replay", evidence=(NotProved(reason),))
             for asked in questions
@@ -124,7 +133,8 @@ def _guessed(history: SqlHistory, asked: Asked, options: AuditOptions) -> Findin
         try:
             log = log_of(guess, skip_unsupported=options.skip_unsupported, session_order=session_order)
         except Refused as refused:
-            reason = f"statement {refused.what.statement} of {refused.what.transaction}: {refused.what.reason}"
+            named = history.statement_at(refused.what.transaction, refused.what.statement)
+            reason = f"{named}: {refused.what.reason}"
             break
         found = _judged(log, asked, replace(options, budget=min(options.budget, GUESS_STEPS)), explain=False)
         if found.verdict is Verdict.SATISFIED:
@@ -146,17 +156,23 @@ def _judged(log: Log, asked: Asked, options: AuditOptions, *, explain: bool = Tr
     evidence: tuple[Evidence, ...]
     if isinstance(asked, StoreReading):
         end, reason = explains(log, asked, allowance)
-        found = Decision(end, f"store-model({asked.store})", allowance.spent, (), reason)
+        found = Decision(end, f"store-model({asked.store})", allowance.spent, reason=reason)
     else:
         found = decide(log, asked, allowance)
+    if found.end is End.NONE and _may_matter(log):
+        # What was left out may have changed the very rows that were read.
+        reason = "nothing explains the log without what was left out, which may have changed rows"
+        found = replace(found, end=End.SPENT, reason=reason)
     if found.end is End.SPENT:
         evidence = (NotProved(found.reason),)
     elif found.end is End.NONE:
-        evidence = () if not explain else (_failing(log, asked, options, allowance),)
+        evidence = () if not explain else (_failing(log, asked, options, allowance, found.part),)
     else:
         evidence = (LogOrder(*witness_order(log, found.witness)),) if options.order and found.witness else ()
     if log.left_out:
-        texts = tuple(f"statement {one.statement} of {one.transaction}: {one.reason}" for one in log.left_out)
+        texts = tuple(
+            f"{log.history.statement_at(one.transaction, one.statement)}: {one.reason}" for one in log.left_out
+        )
         evidence = (*evidence, LeftOut(texts))
     return Finding(
         LogExplained(_under(asked)),
@@ -167,7 +183,9 @@ def _judged(log: Log, asked: Asked, options: AuditOptions, *, explain: bool = Tr
     )
 
 
-def _failing(log: Log, asked: Asked, options: AuditOptions, allowance: Allowance) -> FailingPrefix:
+def _failing(
+    log: Log, asked: Asked, options: AuditOptions, allowance: Allowance, part: Sequence[Entry]
+) -> FailingPrefix:
     """What is wrong, and what explains it all the same."""
     if isinstance(asked, StoreReading):
         length, place = failing_statement(log, asked, allowance)
@@ -177,16 +195,20 @@ def _failing(log: Log, asked: Asked, options: AuditOptions, allowance: Allowance
         length = failing_prefix(log, asked, allowance) or len(log.entries)
         wrong = blame(log, asked, length, allowance)
         to_blame = core(log, asked, length)
-    explained, undecided = explaining(log, asked, options)
-    sentence = wrong.sentence[0].upper() + wrong.sentence[1:]
+    explained, undecided = explaining(log, asked, options, length, part)
+    last = log.entries[length - 1]
+    statement = _place_in_log(log, last, wrong.statement)
+    # Places are told as they are in the log, those of what was left out counted.
+    sentence = wrong.sentence.replace(f"statement {wrong.statement} of", f"statement {statement} of", 1)
+    sentence = sentence[0].upper() + sentence[1:]
     if explained:
         sentence += f" {_listed(explained)} explains the log."
     elif undecided:
         sentence += f" Whether {_listed(undecided)} explains the log was not decided."
     return FailingPrefix(
         length,
-        log.entries[length - 1].id,
-        wrong.statement,
+        last.id,
+        statement,
         wrong.expected,
         wrong.observed,
         "isolation" if explained or undecided else "semantic",
@@ -196,9 +218,29 @@ def _failing(log: Log, asked: Asked, options: AuditOptions, allowance: Allowance
     )
 
 
-def explaining(log: Log, asked: Asked, options: AuditOptions) -> tuple[list[str], list[str]]:
+def _place_in_log(log: Log, entry: Entry, place: int) -> int:
+    left_out = {one.statement for one in log.left_out if one.transaction == entry.id}
+    kept = (number for number in range(len(entry.asks) + len(left_out)) if number not in left_out)
+    return next(islice(kept, place, None), place)
+
+
+def _may_matter(log: Log) -> bool:
+    """Whether something was left out that may have changed rows: anything but a query, and a query that calls who knows what."""
+    ops = {one.id: one.ops for one in log.history.transactions} if log.left_out else {}
+    for one in log.left_out:
+        op = ops[one.transaction][one.statement]
+        text = str(op.content.get("sql", "")) if isinstance(op, Sql) else ""
+        if not _QUERY.match(text) or _CHANGES.search(text) or "the function" in one.reason:
+            return True
+    return False
+
+
+def explaining(
+    log: Log, asked: Asked, options: AuditOptions, length: int, part: Sequence[Entry] = ()
+) -> tuple[list[str], list[str]]:
     """The strongest of the weaker levels, and of the levels of the log's own database, that explain the log; and those that were
-    not decided.
+    not decided. The first ``length`` transactions are those that fail. ``part``: transactions that show the violation; a level
+    that does not explain these does not explain the log.
     """
     explained: list[Level] = []
     undecided: list[str] = []
@@ -212,7 +254,12 @@ def explaining(log: Log, asked: Asked, options: AuditOptions) -> tuple[list[str]
         if one in seen:
             continue
         seen.add(one)
-        end = decide(log, replace(READINGS[one], paper=paper), _short_allowance(options)).end
+        weaker = replace(READINGS[one], paper=paper)
+        end = (
+            End.NONE
+            if _contradicted(log, weaker, part, options)
+            else decide(log, weaker, _short_allowance(options)).end
+        )
         if end is End.FOUND:
             explained.append(one)
             continue
@@ -225,13 +272,28 @@ def explaining(log: Log, asked: Asked, options: AuditOptions) -> tuple[list[str]
     for reading in readings_of(log, settings):
         if reading == asked:
             continue
+        if contradicted(log, reading, part):
+            continue
         allowance = _short_allowance(options)
-        end, _ = explains(log, reading, allowance)
+        end, reason = explains(log, reading, allowance)
         if end is End.FOUND:
             return [*names, reading.name], undecided
-        if end is End.SPENT and allowance.over:
+        if end is End.SPENT and reason in (LOCKS_OF_A_PLAN, CHECKS_OF_A_PLAN):
+            # Where a plan decides, the beginning that fails may be clear by itself.
+            end, _ = explains(log, reading, allowance, log.entries[:length])
+            if end is not End.NONE:
+                undecided.append(reading.name)
+        elif end is End.SPENT and allowance.over:
             undecided.append(reading.name)
     return names, undecided
+
+
+def _contradicted(log: Log, reading: Reading, part: Sequence[Entry], options: AuditOptions) -> bool:
+    """Whether a part of a log is enough to see that a level does not explain it."""
+    if not part or reading.paper or (reading.strict and not log.timed):
+        return False
+    replay = Replay(log)
+    return Search(replay, reading, part, _short_allowance(options)).run() is End.NONE and replay.refused is None
 
 
 def _short_allowance(options: AuditOptions) -> Allowance:
