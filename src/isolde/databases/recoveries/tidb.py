@@ -136,6 +136,9 @@ class ListeningTidb(MariadbConnection):
         self._heard = Heard(self._start, None, True, (key,))
 
     def compare_and_set(self, key: int, expected: int | None, new: int) -> Swap:
+        if expected is None:
+            # A read and an insert, each heard as what it is.
+            return self._insert_if_absent(key, new)
         swap = super().compare_and_set(key, expected, new)
         self._heard = Heard(self._start, self._read_at(newest=True), swap.applied, (key,))
         return swap
