@@ -85,6 +85,8 @@ class RunFacts:
     certificate: CertificateFacts | None = None
     shapes: tuple[str, ...] = ()
     """What the tables were like, if not plain."""
+    lead: str = ""
+    """What was met, in one sentence for a person."""
 
 
 @dataclass(frozen=True, slots=True)
