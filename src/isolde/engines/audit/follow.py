@@ -233,7 +233,8 @@ class Following:
         wanted = sorted([*(entries[number] for number in must), *others], key=lambda one: one.number)
         allowance = Allowance(WINDOW_STEPS, self.allowance.deadline, WINDOW_RUNS)
         search = Search(self.replay, replace(self.reading, strict=self._timed), wanted, allowance, must=frozenset(must))
-        end = search.run()
+        # Where a session was recorded against the clock, one who has to come first may not be among them: not in this window.
+        end = search.run() if self._complete(wanted) else End.NONE
         self.searched += allowance.spent
         if end is End.FOUND:
             for placed in search.placed:
@@ -243,6 +244,13 @@ class Following:
         for one in gone:
             self._replace(entries[one.number], one, 0)
         return False
+
+    def _complete(self, wanted: Sequence[Entry]) -> bool:
+        """Whether all who come before these in their sessions are placed or take part, but for those of unknown outcome."""
+        entries, there = self.replay.log.entries, {entry.number for entry in wanted}
+        return all(
+            one in there or one in self._position or entries[one].maybe for entry in wanted for one in entry.before
+        )
 
     def _replace(self, entry: Entry, placed: Placed, first: int) -> None:
         """Puts one where a search had it; its states are counted from ``first``."""
