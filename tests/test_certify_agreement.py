@@ -7,6 +7,8 @@ import pytest
 from certifying import LEVELS, verdicts
 from definition.certificates import Definition
 from definition.key_certificates import KeyDefinition, random_keys
+from definition.partial_orders import forgetful, how_many
+from definition.partial_orders import verdicts as of_some_completion
 from definition.predicate_histories import random_case
 
 
@@ -50,3 +52,24 @@ def test_verdicts_over_keys_are_those_of_the_definition() -> None:
 @pytest.mark.long
 def test_verdicts_over_keys_are_those_of_the_definition_on_many_histories() -> None:
     _agree_on_keys(range(1_000, 6_000))
+
+
+def _agree_on_partial_orders(seeds: range) -> None:
+    for seed in seeds:
+        history, certificate = random_case(seed)
+        certificate = forgetful(seed, certificate)
+        if how_many(history, certificate) > 120:
+            continue
+        expected = of_some_completion(history, certificate)
+        for level, found in verdicts(history, certificate).items():
+            # A strict level is left open where times are missing.
+            assert found == expected[level] or (found is None and level.startswith("strict")), f"seed {seed}, {level}"
+
+
+def test_a_level_holds_if_some_order_that_completes_a_partial_one_keeps_it() -> None:
+    _agree_on_partial_orders(range(20))
+
+
+@pytest.mark.long
+def test_a_level_holds_if_some_order_that_completes_a_partial_one_keeps_it_on_many_histories() -> None:
+    _agree_on_partial_orders(range(1_000, 2_500))

@@ -13,7 +13,7 @@ from isolde.cli.reading import initial_option, reading_of, reading_options
 from isolde.errors import UsageError
 from isolde.findings import Report
 from isolde.formats import NAMES, encode, write
-from isolde.formats.certificates import sidecar
+from isolde.formats.certificates import certificate_path, sidecar, write_certificate
 from isolde.report import document, render_report
 
 _DEFAULT = "serializable"
@@ -146,10 +146,15 @@ def _certificates(histories: tuple[str, ...], named: tuple[str, ...], *, no_cert
 
 
 def _write_witness(checked: Checked, path: str) -> None:
-    history = checked.witness()
-    if history is None:
+    found = checked.witness()
+    if found is None:
         say("no violation was found, so no witness was written")
         return
-    tell(path, write(encode(history), path))
+    tell(path, write(encode(found.history), path))
+    beside = ""
+    if found.certificate is not None and path != "-":
+        told = certificate_path(path)
+        write_certificate(found.certificate, told)
+        beside = f", with its certificate in {told}"
     name = next(finding.anomalies[0].name for finding in checked.report.findings if finding.anomalies)
-    say(f"wrote {len(history.transactions)} transactions of the {name} to {path}")
+    say(f"wrote {len(found.history.transactions)} transactions of the {name} to {path}{beside}")

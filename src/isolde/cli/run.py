@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from isolde.campaigns.options import (
+    BUDGET,
     KEYS,
     RUNS,
     SESSIONS,
@@ -28,10 +29,13 @@ from isolde.campaigns.run import matrix
 from isolde.campaigns.run import run as run_and_judge
 from isolde.campaigns.target import Wanted
 from isolde.cli.keeping import keep_report, report_option
-from isolde.cli.main import Exit, paint, say, status_of
+from isolde.cli.main import Exit, leave_at_once, paint, say, status_of
 from isolde.cli.progress import ProgressLine
 from isolde.cli.schedule import play_file
+from isolde.databases.pep249 import Style
+from isolde.databases.pep249_connection import MARKS
 from isolde.databases.servers import KINDS
+from isolde.databases.shapes import PLAIN, Shape, WriteForm
 from isolde.engines.record import Fault
 from isolde.errors import UsageError
 from isolde.findings import Report
@@ -47,6 +51,9 @@ from isolde.workloads.sql import SESSIONS as SQL_SESSIONS
 @click.command()
 @click.argument("url", required=False, metavar="[DATABASE-URL]")
 @click.option("--start", "kind", type=click.Choice(KINDS), help="Start a private throw-away server of this kind.")
+@click.option(
+    "--server-version", metavar="VERSION", help="With --start: of this version ('isolde databases' lists them)."
+)
 @click.option("--setting", multiple=True, metavar="NAME=VALUE", help="With --start: a setting of the server's own.")
 @click.option("--driver", metavar="MODULE", help="Any SQL database, by the Python module of its PEP 249 driver.")
 @click.option(
@@ -54,6 +61,10 @@ from isolde.workloads.sql import SESSIONS as SQL_SESSIONS
 )
 @click.option("--begin", multiple=True, metavar="SQL", help="With --driver: what begins a transaction.")
 @click.option("--setup", multiple=True, metavar="SQL", help="With --driver: what is run on every new connection.")
+@click.option(
+    "--paramstyle", type=click.Choice(list(MARKS)), help="With --driver: how it marks parameters. [default: it says]"
+)
+@click.option("--threadsafety", type=click.IntRange(0, 3), help="With --driver: as PEP 249 has it. [default: it says]")
 @click.option("--only-level", is_flag=True, help="With --driver: the database has one level, the one that is meant.")
 @click.option(
     "--isolation", metavar="NAME", help="The level to run at, as the database calls it. [default: its strongest]"
@@ -93,6 +104,24 @@ from isolde.workloads.sql import SESSIONS as SQL_SESSIONS
     default=0.0,
     metavar="SHARE",
     help="Writes that remove the key instead; it is inserted again by whoever finds it gone. [default: 0]",
+)
+@click.option(
+    "--columns", type=click.IntRange(1, 8), default=1, help="Value columns a row; each is a key. [default: 1]"
+)
+@click.option("--index", is_flag=True, help="An index on every value column.")
+@click.option("--unique", is_flag=True, help="A unique index on the key and each value column.")
+@click.option("--list-column", is_flag=True, help="Values in lists of one element, or as text.")
+@click.option("--key-updates", is_flag=True, help="Each write changes the row's primary key.")
+@click.option("--foreign-key", is_flag=True, help="Rows of another table refer to the rows that are written.")
+@click.option(
+    "--write-form",
+    type=click.Choice([form.value for form in WriteForm]),
+    default=WriteForm.UPDATE.value,
+    show_default=True,
+    help="The statement that writes a value.",
+)
+@click.option(
+    "--shapes", type=click.Choice(["all"]), help="All shapes of tables and forms of writes, key after key the next."
 )
 @click.option(
     "--scale",
@@ -141,6 +170,14 @@ from isolde.workloads.sql import SESSIONS as SQL_SESSIONS
     show_default=True,
     help="Of a certified run of tables: who evaluates conditions on versions of rows.",
 )
+@click.option(
+    "--budget",
+    type=click.IntRange(min=0, max=2**63 - 1),
+    default=BUDGET,
+    show_default=True,
+    metavar="N",
+    help="Steps that a search may take for one level, where the order of writes is open.",
+)
 @click.option("--keep", is_flag=True, help="Leave the table in the database.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @report_option
@@ -153,6 +190,9 @@ def run(
     begin: tuple[str, ...],
     setup: tuple[str, ...],
     only_level: bool,
+    paramstyle: str | None,
+    threadsafety: int | None,
+    server_version: str | None,
     isolation: str | None,
     nemesis: str,
     schedule: str | None,
@@ -184,7 +224,13 @@ def run(
         _refuse_beside_sql()
     elif is_application(options["workload"]):
         _refuse_beside_application(options["workload"])
-    wanted = Wanted(url, kind, driver, connect, begin, setup, isolation, faults, setting, only_level)
+    style = Style(paramstyle, threadsafety)
+    wanted = Wanted(
+        url, kind, driver, connect, begin, setup, isolation, faults, setting, only_level, style, server_version
+    )
+    if driver is not None:
+        # A driver may leave threads behind that never end: those of a JVM, say.
+        leave_at_once()
 
     def found(result: Report) -> None:
         click.echo(dumped(as_document(result)) if as_json else as_text(result, paint))
@@ -219,6 +265,7 @@ def _options(faults: tuple[Fault, ...], options: dict[str, Any]) -> RunOptions:
             options["distribution"],
             options["blind_writes"],
             options["deletes"],
+            _shapes(options),
         ),
         of_application=ApplicationOptions(options["sizes"], options["mix"], options["by_kind"]),
         seed=options["seed"],
@@ -227,8 +274,29 @@ def _options(faults: tuple[Fault, ...], options: dict[str, Any]) -> RunOptions:
         keep=options["keep"],
         certify=options["certify"],
         predicates_by=options["predicates_by"],
+        budget=options["budget"],
         tables=options["tables"],
     )
+
+
+def _shapes(options: dict[str, Any]) -> tuple[Shape, ...]:
+    """The shapes of tables that are asked for; none stands for all that the database has."""
+    shape = Shape(
+        options["columns"],
+        options["index"],
+        options["unique"],
+        options["list_column"],
+        options["key_updates"],
+        options["foreign_key"],
+        WriteForm(options["write_form"]),
+    )
+    if options["shapes"] is None:
+        return (shape,)
+    if shape != PLAIN:
+        raise UsageError(
+            f"--shapes {options['shapes']} goes through all of them; it does not go with one of them ({shape})"
+        )
+    return ()
 
 
 @contextmanager
@@ -269,7 +337,21 @@ def _refuse_beside_matrix(options: dict[str, Any]) -> None:
             raise UsageError(f"--matrix runs every level by itself and records nothing; it does not go with {option}")
 
 
-_OF_KEYS = ("keys", "operations", "distribution", "blind_writes", "deletes")
+_OF_KEYS = (
+    "keys",
+    "operations",
+    "distribution",
+    "blind_writes",
+    "deletes",
+    "columns",
+    "index",
+    "unique",
+    "list_column",
+    "key_updates",
+    "foreign_key",
+    "write_form",
+    "shapes",
+)
 
 
 def _refuse_beside_application(workload: str) -> None:

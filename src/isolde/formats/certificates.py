@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from isolde._core import Compression, Input, lines_of_parquet, write_lines, write_lines_as_parquet
-from isolde.errors import InputError, MalformedCertificate, UsageError
+from isolde.errors import InputError, MalformedCertificate, UsageError, not_written
 from isolde.formats.recording import finished, is_recording
 from isolde.history import TxnId
 from isolde.history.certificate import (
@@ -58,6 +58,18 @@ class PlacedCertificate:
     lines: Lines = field(default_factory=Lines)
 
 
+@dataclass(frozen=True, slots=True)
+class CertificateFile:
+    """A certificate that was opened and not yet read: the core may take what it needs from the text itself."""
+
+    file: str
+    content: bytes
+
+    def read(self) -> PlacedCertificate:
+        """What it says; :class:`MalformedCertificate` names the line of the first thing that is wrong in it."""
+        return parse_certificate(self.content, self.file)
+
+
 # Names
 
 
@@ -97,9 +109,14 @@ def _split(path: str) -> tuple[str, str]:
 
 def read_certificate(path: str) -> PlacedCertificate:
     """The certificate at ``path``; :class:`MalformedCertificate` names the line of the first thing that is wrong in it."""
+    return open_certificate(path).read()
+
+
+def open_certificate(path: str) -> CertificateFile:
+    """The certificate at ``path``, unpacked and not yet read; ``-`` is standard input."""
     source = Input.open(None if path == "-" else path)
     content = lines_of_parquet(source) if source.head.startswith(b"PAR1") else source.content()
-    return parse_certificate(content, source.name)
+    return CertificateFile(source.name, content)
 
 
 def parse_certificate(content: bytes, file: str = "certificate") -> PlacedCertificate:
@@ -339,7 +356,7 @@ class CertificateWriter:
             try:
                 self._file = Path(path).open("w", encoding="utf-8")  # noqa: SIM115
             except OSError as error:
-                raise InputError(f"{path}: {error.strerror}") from error
+                raise not_written(f"{path}: {error.strerror}", error) from None
         self._put({**_HEADER, "source": source} if source else dict(_HEADER))
 
     def installed(self, thing: ObjectId, versions: Iterable[VersionId | None], *, partial: bool = False) -> None:

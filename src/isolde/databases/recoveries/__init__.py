@@ -34,7 +34,8 @@ def refuse_silent(adapter: Adapter) -> None:
 def begin_recovery(adapter: Adapter, database: Database, scope: Scope, offers: tuple[Offer, ...]) -> Recovery:
     """Begins to listen to the database; the tables are there, and the run's transactions have one of these levels."""
     refuse_silent(adapter)
-    module = import_module(f"isolde.databases.recoveries.{adapter.name}")
+    kind = "tidb" if database.version().startswith("TiDB ") else adapter.name
+    module = import_module(f"isolde.databases.recoveries.{kind}")
     recovery: Recovery = module.begin_recovery(database, scope, offers)
     return recovery
 

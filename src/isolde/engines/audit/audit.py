@@ -11,11 +11,13 @@ from itertools import islice
 from isolde.engines.audit.decide import Decision, decide
 from isolde.engines.audit.log import Entry, Log, Refused, log_of
 from isolde.engines.audit.readings import READINGS, WEAKER, Reading, reading_of
-from isolde.engines.audit.search import Allowance, End
+from isolde.engines.audit.replay import Replay
+from isolde.engines.audit.search import Allowance, End, Search
 from isolde.engines.audit.stores import (
     CHECKS_OF_A_PLAN,
     LOCKS_OF_A_PLAN,
     StoreReading,
+    contradicted,
     explains,
     failing_statement,
     known_settings,
@@ -154,7 +156,7 @@ def _judged(log: Log, asked: Asked, options: AuditOptions, *, explain: bool = Tr
     evidence: tuple[Evidence, ...]
     if isinstance(asked, StoreReading):
         end, reason = explains(log, asked, allowance)
-        found = Decision(end, f"store-model({asked.store})", allowance.spent, (), reason)
+        found = Decision(end, f"store-model({asked.store})", allowance.spent, reason=reason)
     else:
         found = decide(log, asked, allowance)
         while options.skip_unsupported and found.refused is not None:
@@ -167,7 +169,7 @@ def _judged(log: Log, asked: Asked, options: AuditOptions, *, explain: bool = Tr
     if found.end is End.SPENT:
         evidence = (NotProved(found.reason),)
     elif found.end is End.NONE:
-        evidence = () if not explain else (_failing(log, asked, options, allowance),)
+        evidence = () if not explain else (_failing(log, asked, options, allowance, found.part),)
     else:
         evidence = (LogOrder(*witness_order(log, found.witness)),) if options.order and found.witness else ()
     if log.left_out:
@@ -184,7 +186,9 @@ def _judged(log: Log, asked: Asked, options: AuditOptions, *, explain: bool = Tr
     )
 
 
-def _failing(log: Log, asked: Asked, options: AuditOptions, allowance: Allowance) -> FailingPrefix:
+def _failing(
+    log: Log, asked: Asked, options: AuditOptions, allowance: Allowance, part: Sequence[Entry]
+) -> FailingPrefix:
     """What is wrong, and what explains it all the same."""
     if isinstance(asked, StoreReading):
         length, place = failing_statement(log, asked, allowance)
@@ -194,7 +198,7 @@ def _failing(log: Log, asked: Asked, options: AuditOptions, allowance: Allowance
         length = failing_prefix(log, asked, allowance) or len(log.entries)
         wrong = blame(log, asked, length, allowance)
         to_blame = core(log, asked, length)
-    explained, undecided = explaining(log, asked, options, length)
+    explained, undecided = explaining(log, asked, options, length, part)
     last = log.entries[length - 1]
     statement = _place_in_log(log, last, wrong.statement)
     # Places are told as they are in the log, those of what was left out counted.
@@ -259,9 +263,12 @@ def _may_matter(log: Log) -> bool:
     return False
 
 
-def explaining(log: Log, asked: Asked, options: AuditOptions, length: int) -> tuple[list[str], list[str]]:
+def explaining(
+    log: Log, asked: Asked, options: AuditOptions, length: int, part: Sequence[Entry] = ()
+) -> tuple[list[str], list[str]]:
     """The strongest of the weaker levels, and of the levels of the log's own database, that explain the log; and those that were
-    not decided. The first ``length`` transactions are those that fail.
+    not decided. The first ``length`` transactions are those that fail. ``part``: transactions that show the violation; a level
+    that does not explain these does not explain the log.
     """
     explained: list[Level] = []
     undecided: list[str] = []
@@ -275,7 +282,12 @@ def explaining(log: Log, asked: Asked, options: AuditOptions, length: int) -> tu
         if one in seen:
             continue
         seen.add(one)
-        end = decide(log, replace(READINGS[one], paper=paper), _short_allowance(options)).end
+        weaker = replace(READINGS[one], paper=paper)
+        end = (
+            End.NONE
+            if _contradicted(log, weaker, part, options)
+            else decide(log, weaker, _short_allowance(options)).end
+        )
         if end is End.FOUND:
             explained.append(one)
             continue
@@ -287,6 +299,8 @@ def explaining(log: Log, asked: Asked, options: AuditOptions, length: int) -> tu
     settings = {**known_settings(store_of(log), log.history.settings), **dict(options.settings)}
     for reading in readings_of(log, settings):
         if reading == asked:
+            continue
+        if contradicted(log, reading, part):
             continue
         allowance = _short_allowance(options)
         end, reason = explains(log, reading, allowance)
@@ -300,6 +314,14 @@ def explaining(log: Log, asked: Asked, options: AuditOptions, length: int) -> tu
         elif end is End.SPENT and allowance.over:
             undecided.append(reading.name)
     return names, undecided
+
+
+def _contradicted(log: Log, reading: Reading, part: Sequence[Entry], options: AuditOptions) -> bool:
+    """Whether a part of a log is enough to see that a level does not explain it."""
+    if not part or reading.paper or (reading.strict and not log.timed):
+        return False
+    replay = Replay(log)
+    return Search(replay, reading, part, _short_allowance(options)).run() is End.NONE and replay.refused is None
 
 
 def _short_allowance(options: AuditOptions) -> Allowance:

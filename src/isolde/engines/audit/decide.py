@@ -7,14 +7,13 @@ transaction with the states of the witness, before it is believed.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any
 
 from isolde.engines.audit.follow import Following, run_at
-from isolde.engines.audit.log import Entry, Log
+from isolde.engines.audit.log import Entry, Log, relinked
 from isolde.engines.audit.paper import PaperSearch
+from isolde.engines.audit.parts import failures, refuted
 from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
 from isolde.engines.audit.search import Allowance, End, Placed, Search
@@ -34,6 +33,8 @@ class Decision:
     method: str
     steps: int
     witness: tuple[Placed, ...] = ()
+    part: tuple[Entry, ...] = ()
+    """Transactions that show by themselves that nothing explains the log, with their statements that do, where it is refuted."""
     reason: str = ""
     refused: tuple[TxnId, int, str] | None = None
     """The statement that could not be evaluated, by its place among those that are judged, and why."""
@@ -49,6 +50,8 @@ def decide(log: Log, reading: Reading, allowance: Allowance, *, follow: bool = T
         found = _followed(log, reading, allowance)
         if found is not None:
             return found
+        if allowance.over:
+            return _not_found(Replay(log), End.SPENT, allowance, "replay")
     if len(log.entries) > SEARCH_MAX:
         reason = (
             "the recorded order does not explain the log, nor do orders near it, and all orders are searched of"
@@ -90,14 +93,20 @@ def _not_found(replay: Replay, end: End, allowance: Allowance, method: str) -> D
 
 
 def _followed(log: Log, reading: Reading, allowance: Allowance) -> Decision | None:
-    following = Following(Replay(log), reading, log.entries, Allowance(2**62, allowance.deadline))
+    """Follows the log; where that fails, what could not be placed may show by itself that nothing explains it."""
+    own = Allowance(2**62, allowance.deadline)
+    following = Following(Replay(log), reading, log.entries, own)
     found = following.run()
     witness = tuple(following.timeline.placed)
+    stuck = [one.entry for one in following.waiting.values()]
+    if following.stuck is not None and following.stuck not in stuck:
+        stuck.append(following.stuck)
+    failing = [] if found else failures(following.timeline, stuck)
     following.timeline.back_to_beginning()
     if not found:
-        return None
-    if following.searched:
-        verify(log, reading, witness)
+        allowance.over = own.over
+        part = None if own.over else refuted(log, reading, failing, len(log.entries), allowance)
+        return None if part is None else Decision(End.NONE, "replay and search", allowance.spent, part=part.entries)
     method = "replay and search" if following.searched else "replay"
     return Decision(End.FOUND, method, len(witness) + following.searched, witness)
 
@@ -116,7 +125,7 @@ def verify(log: Log, reading: Reading, witness: tuple[Placed, ...]) -> None:
             lowest = max((position[one] + 1 for one in entry.before if one in position), default=0)
             if past is not None and entry.start is not None:
                 lowest = max(lowest, past.before(entry.start))
-            if lowest > place or not _allowed(reading, placed.snapshots, lowest, place):
+            if not reading.allows(placed.snapshots, lowest, place):
                 raise MistakeError(f"the order that explains the log breaks the level at {entry.id}")
             effects = run_at(timeline, entry, placed.snapshots)
             if isinstance(effects, Mismatch):
@@ -143,27 +152,8 @@ class _Past:
         return self._states[place - 1] if place else 0
 
 
-def _allowed(reading: Reading, states: Sequence[int], lowest: int, place: int) -> bool:
-    """Whether a transaction at this place may read these states."""
-    match reading.reads:
-        case Reads.LATEST:
-            return all(state == place for state in states)
-        case Reads.ONE_SNAPSHOT:
-            return len(set(states)) <= 1 and all(lowest <= state <= place for state in states)
-        case Reads.EACH_STATEMENT:
-            return list(states) == sorted(states) and all(state <= place for state in states)
-
-
 def part_of(log: Log, entries: list[Entry]) -> Log:
     """A beginning of the log. Sessions are what is left of them: a transaction may have come before one that ended earlier."""
     if not log.session_order or all(one < len(entries) for entry in entries for one in entry.before):
         return replace(log, entries=entries)
-    before: dict[int, tuple[int, ...]] = {}
-    earlier: dict[Any, list[int]] = {}
-    for entry in sorted(entries, key=lambda entry: entry.turn):
-        those = earlier.setdefault(entry.session, [])
-        before[entry.number] = tuple(those)
-        if not entry.maybe:
-            those.clear()
-        those.append(entry.number)
-    return replace(log, entries=[replace(entry, before=before[entry.number]) for entry in entries])
+    return replace(log, entries=relinked(entries))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -29,6 +30,18 @@ class Reading:
     strict: bool
     first_committer: bool
     paper: bool = False
+
+    def allows(self, states: Sequence[int], lowest: int, place: int) -> bool:
+        """Whether a transaction at this place may read these states; it must not miss what state ``lowest`` holds."""
+        if lowest > place:
+            return False
+        match self.reads:
+            case Reads.LATEST:
+                return all(state == place for state in states)
+            case Reads.ONE_SNAPSHOT:
+                return len(set(states)) <= 1 and all(lowest <= state <= place for state in states)
+            case Reads.EACH_STATEMENT:
+                return list(states) == sorted(states) and all(state <= place for state in states)
 
 
 READINGS = {

@@ -16,7 +16,8 @@ from isolde.engines.audit.answers import (
     same_order,
     shown_rows,
 )
-from isolde.engines.audit.log import Ask, Entry, Log
+from isolde.engines.audit.compiling import Ask
+from isolde.engines.audit.log import Entry, Log
 from isolde.engines.audit.tables import EXISTS, Effects, NamedStore
 from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal
@@ -49,10 +50,7 @@ class Replay:
         self.refused: tuple[Entry, int, OutsideFragment] | None = None
         self.runs = 0
         self._either = log.history.counts is None and log.store.rules.counts_changed
-        self._positions = {
-            entry.number: (EXISTS, *(self.store.catalog.table(name).position for name in entry.tables))
-            for entry in log.entries
-        }
+        self._positions: dict[int, tuple[int, ...]] = {}
         self._known: dict[Hashable, Effects | Mismatch] = {}
 
     def tell_apart(self) -> None:
@@ -75,11 +73,35 @@ class Replay:
         finally:
             store.undone(mark)
 
+    def kept(self, entry: Entry) -> tuple[Effects, Effects] | Mismatch:
+        """The same, and where all answers are right its effects become part of the current rows; with what undoes that."""
+        store, mark = self.store, len(self.store.undo)
+        self.runs += 1
+        try:
+            for place, ask in enumerate(entry.asks):
+                found = self._judge(entry, place, ask)
+                if found is not None:
+                    store.undone(mark)
+                    return found
+        except BaseException:
+            store.undone(mark)
+            raise
+        effects = store.effects(mark, entry.number)
+        return effects, store.keep(mark, effects)
+
+    def positions(self, entry: Entry) -> tuple[int, ...]:
+        """The tables that a transaction looks at, by position, and the list of tables."""
+        found = self._positions.get(entry.number)
+        if found is None:
+            tables = (self.store.catalog.table(name).position for name in entry.tables)
+            found = self._positions[entry.number] = (EXISTS, *tables)
+        return found
+
     def remembered(self, entry: Entry) -> Effects | Mismatch:
         """The same, run once for the same rows of the tables that it looks at."""
         sums = self.store.sums
         assert sums is not None, "states are not told apart"
-        key = (entry.number, *(sums[position] for position in self._positions[entry.number]))
+        key = (entry.number, *(sums[position] for position in self.positions(entry)))
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self.whole(entry)
@@ -94,7 +116,7 @@ class Replay:
         key = None
         if own_key is not None and store.sums is not None:
             sums = store.sums
-            key = (entry.number, place, own_key, *(sums[position] for position in self._positions[entry.number]))
+            key = (entry.number, place, own_key, *(sums[position] for position in self.positions(entry)))
             found = self._known.get(key)
             if found is not None:
                 return found
@@ -114,11 +136,17 @@ class Replay:
 
     def _judge(self, entry: Entry, place: int, ask: Ask) -> Mismatch | None:
         """Runs a statement and leaves its changes; ``None`` if it answers what was recorded."""
-        mark = len(self.store.undo)
-        if ask.error in CONCURRENCY:
+        form, mark = ask.form, len(self.store.undo)
+        if ask.error is not None and ask.error in CONCURRENCY:
             return None
+        count: int | None = None
+        rows: Rows | None
         try:
-            count, rows = ask.run()
+            if form.is_query:
+                rows = form.function(self.store, *ask.values)
+            else:
+                count, rows = form.function(self.store, *ask.values)
+                rows = rows if form.gives_rows else None
         except ExecutionError as error:
             self.store.undone(mark)
             return None if ask.free or _may_fail(error, ask.error) else Mismatch(place, None, None, error.word)
@@ -132,6 +160,8 @@ class Replay:
             return None
         if ask.error is not None:
             return Mismatch(place, rows, count, None)
+        if rows == ask.rows and (count is None or count == ask.count):
+            return None
         if not self._right_count(ask, count, mark):
             return Mismatch(place, rows if ask.rows is not None else None, count, None)
         if rows is None or ask.rows is None or self._right_rows(ask, rows):
@@ -140,20 +170,20 @@ class Replay:
 
     def _right_rows(self, ask: Ask, rows: Rows) -> bool:
         assert ask.rows is not None
-        if ask.opened is None:
+        if ask.form.opened is None:
             return same_bag(rows, ask.rows)
         if same_list(rows, ask.rows):
             return True
-        every, keys, offset, limit = ask.opened()
+        every, keys, offset, limit = ask.form.opened(self.store, ask.values)
         if offset == 0 and limit is None:
             return same_order(every, keys, ask.rows)
         return same_cut(every, keys, offset, limit, ask.rows)
 
     def _opened(self, entry: Entry, place: int, ask: Ask, error: OutsideFragment) -> Mismatch | None:
         """A query whose answer is open: right is whatever it may give. Anything else cannot be judged."""
-        if ask.opened is not None and ask.error is None and ask.rows is not None:
+        if ask.form.opened is not None and ask.error is None and ask.rows is not None:
             try:
-                every, keys, offset, limit = ask.opened()
+                every, keys, offset, limit = ask.form.opened(self.store, ask.values)
             except (OutsideFragment, ExecutionError):
                 pass
             else:
@@ -174,10 +204,10 @@ class Replay:
         store.undone(mark)
         store.counts_found = not store.counts_found
         try:
-            other, _ = ask.run()
+            other, _ = ask.form.function(store, *ask.values)
         finally:
             store.counts_found = not store.counts_found
-        return other == ask.count
+        return bool(other == ask.count)
 
 
 def _may_fail(error: ExecutionError, observed: str | None) -> bool:

@@ -231,7 +231,9 @@ class Search:
             if isinstance(effects, Mismatch):
                 return []
             return [Way(len(entry.asks), effects, (len(self.placed),) * len(entry.asks))]
-        return [way for way in self._ways.get(entry.number, {}).values() if way.done == len(entry.asks)]
+        found = [way for way in self._ways.get(entry.number, {}).values() if way.done == len(entry.asks)]
+        # A database mostly reads what is newest.
+        return sorted(found, key=lambda way: way.snapshots, reverse=True) if len(found) > 1 else found
 
     # Placing
 

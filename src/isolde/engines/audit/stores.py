@@ -12,7 +12,9 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from isolde.engines.audit.answers import CONCURRENCY, same_bag, same_list
-from isolde.engines.audit.log import Ask, Entry, Log
+from isolde.engines.audit.compiling import Ask
+from isolde.engines.audit.log import Entry, Log
+from isolde.engines.audit.parts import PART_STEPS, parts_of
 from isolde.engines.audit.search import Allowance, End
 from isolde.errors import ExecutionError, InputError, OutsideFragment, UsageError
 from isolde.levels.stores import STORE_LEVELS, StoreName, store_level, store_settings
@@ -26,7 +28,7 @@ from isolde.tx.sql import statement as read_statement
 from isolde.tx.statements import Delete as SpokenDelete
 from isolde.tx.statements import Insert
 from isolde.tx.statements import Update as SpokenUpdate
-from isolde.tx.walk import parts
+from isolde.tx.walk import parts as parts_of_node
 
 _DIALECTS = {Dialect.POSTGRESQL: "postgresql", Dialect.MYSQL: "mysql", Dialect.SQLITE: "sqlite"}
 _NOT_CONSIDERED = "read-uncommitted"
@@ -36,6 +38,11 @@ LOCKS_OF_A_PLAN = "no run was found, but statements waited in the model for lock
 CHECKS_OF_A_PLAN = (
     "no run was found, but rows were checked again by a condition with EXISTS or IN, which depends on the server's plan"
 )
+_STATEMENT_SNAPSHOTS = frozenset({"read-committed"})
+EXACT_MAX = 60
+"""Of longer logs not every beginning is judged anew."""
+FRAMES_KEPT = 500
+"""Steps that a search of a long log can take back."""
 _STRENGTH = {"serializable": 0, "repeatable-read": 1, "read-committed": 2, "immediate": 0, "deferred": 1}
 
 
@@ -129,8 +136,15 @@ class StoreSearch:
     model: Model = field(init=False)
     _sessions: dict[str, list[_Action]] = field(init=False)
     _names: list[str] = field(init=False)
+    _needed: list[int] = field(init=False)
+    """How many of its actions each session must have sent: all of known outcome."""
+    keeps_all: bool = True
+    """Whether it may go back as far as it likes; if not, a search that ends by itself without a run says nothing."""
+    stuck: tuple[Entry, int] | None = None
+    """The statement that the furthest try did not get past."""
     _ordered_ties: bool = False
     _waited: bool = False
+    _furthest: _Node | None = None
 
     def run(self) -> End:
         """Whether a run of the model gives every answer of the entries."""
@@ -159,6 +173,10 @@ class StoreSearch:
             sessions.setdefault(repr(entry.session), []).extend(self._actions(entry))
         self._sessions = sessions
         self._names = list(sessions)
+        self._needed = [
+            max((place for place, action in enumerate(actions, 1) if not action.entry.maybe), default=0)
+            for actions in sessions.values()
+        ]
 
     def _actions(self, entry: Entry) -> list[_Action]:
         found = []
@@ -202,6 +220,7 @@ class StoreSearch:
         root = _Node(self.model.initial(), (0,) * len(self._names))
         frames = [_Frame(root, self._steps(root))]
         dead: set[Hashable] = set()
+        dropped = False
         while frames:
             frame = frames[-1]
             if self._over(frame.node):
@@ -215,8 +234,19 @@ class StoreSearch:
                 return End.SPENT
             if dead and self._key(node) in dead:
                 continue
-            self.furthest = max(self.furthest, sum(node.sent))
+            if sum(node.sent) > self.furthest:
+                # Steps that lead on are not counted: a long log has many.
+                self.allowance.steps += 1
+                self.furthest = sum(node.sent)
+                self._furthest = node
             frames.append(_Frame(node, self._steps(node)))
+            if not self.keeps_all and len(frames) > 2 * FRAMES_KEPT:
+                del frames[:FRAMES_KEPT]
+                dropped = True
+                dead.clear()
+        if dropped:
+            self.stuck = self.next_action()
+            return End.SPENT
         if self._ordered_ties:
             self.refused = "an answer has the right rows in another order, which the model cannot judge"
             return End.SPENT
@@ -239,9 +269,26 @@ class StoreSearch:
                     changes = isinstance(spoken, SpokenUpdate | SpokenDelete) or (
                         isinstance(spoken, Select) and spoken.lock is not None
                     )
-                    if changes and any(isinstance(part, InQuery | Exists) for part in parts(spoken)):
+                    if changes and any(isinstance(part, InQuery | Exists) for part in parts_of_node(spoken)):
                         return True
         return False
+
+    def next_action(self) -> tuple[Entry, int] | None:
+        """The statement that comes next where the furthest try ended, or waits for its answer there."""
+        node = self._furthest
+        if node is None:
+            return None
+        waiting = [action for _, action in node.due]
+        coming = [
+            self._sessions[name][sent]
+            for name, sent in zip(self._names, node.sent, strict=True)
+            if sent < len(self._sessions[name])
+        ]
+        actions = sorted(waiting or coming, key=lambda action: action.time)
+        for action in actions:
+            if action.ask is not None:
+                return action.entry, action.place
+        return None
 
     def _all_by_key(self) -> bool:
         """Whether all statements find their rows by a unique key, so that no plan locks others."""
@@ -250,10 +297,10 @@ class StoreSearch:
 
     def _by_key(self, ask: Ask) -> bool:
         spoken = read_statement(ask.text, self.log.history.dialect, "log", strict=False)
-        inside = sum(isinstance(part, Select) for part in parts(spoken))
+        inside = sum(isinstance(part, Select) for part in parts_of_node(spoken))
         if inside > isinstance(spoken, Select):
             return False
-        core = self.model.sent(spoken, dict(ask.given)).core
+        core = self.model.sent(spoken, ask.given).core
         match core:
             case Query():
                 steps = plan(core.source, core.where).steps
@@ -271,10 +318,7 @@ class StoreSearch:
     def _over(self, node: _Node) -> bool:
         if node.due:
             return False
-        for name, sent in zip(self._names, node.sent, strict=True):
-            if any(not action.entry.maybe for action in self._sessions[name][sent:]) or name in node.state.open:
-                return False
-        return True
+        return not node.state.open and all(sent >= needed for sent, needed in zip(node.sent, self._needed, strict=True))
 
     def _steps(self, node: _Node) -> Iterator[_Node]:
         """What may come next, the likeliest first: the action with the earliest time."""
@@ -325,7 +369,7 @@ class StoreSearch:
                     return
                 state = begun.state
             spoken = read_statement(action.ask.text, self.log.history.dialect, "log", strict=False)
-            steps = model.submit(state, name, spoken, dict(action.ask.given))
+            steps = model.submit(state, name, spoken, action.ask.given)
         for step in steps:
             due = self._answered(step, {**dict(node.due), name: action})
             if due is not None:
@@ -371,18 +415,52 @@ def explains(
     log: Log, reading: StoreReading, allowance: Allowance, entries: Sequence[Entry] | None = None
 ) -> tuple[End, str]:
     """Whether a run of the model gives every answer of a log, or of these of its transactions; and why it is undecided."""
-    search = StoreSearch(log, reading, log.entries if entries is None else entries, allowance)
+    entries = log.entries if entries is None else entries
+    search = StoreSearch(log, reading, entries, allowance, keeps_all=len(entries) <= FRAMES_KEPT)
     end = search.run()
     reason = search.refused
+    if (
+        end is End.SPENT
+        and search.stuck is not None
+        and not allowance.over
+        and _refutes(log, reading, search.stuck, entries)
+    ):
+        return End.NONE, ""
     if end is End.SPENT and not reason:
         reason = f"no run of the model was found within {allowance.spent:,} steps; give more with --budget or --time"
     return end, reason
+
+
+def _refutes(log: Log, reading: StoreReading, stuck: tuple[Entry, int], entries: Sequence[Entry]) -> bool:
+    """Whether no run gives the answers of the part of a log around a statement.
+
+    Where every statement reads what is committed, leaving others out lets a model do more, not less; where a transaction keeps
+    the snapshot of its first statement, which may be left out, that is not so.
+    """
+    if entries[-1].number != len(entries) - 1:
+        return False
+    return contradicted(log, reading, parts_of(log).around([stuck], len(entries)) or ())
+
+
+def contradicted(log: Log, reading: StoreReading, part: Sequence[Entry]) -> bool:
+    """Whether a part of a log is enough to see that no run gives its answers."""
+    if not part or len(part) > FRAMES_KEPT or reading.isolation not in _STATEMENT_SNAPSHOTS:
+        return False
+    return StoreSearch(log, reading, part, Allowance(PART_STEPS)).run() is End.NONE
 
 
 def failing_statement(log: Log, reading: StoreReading, allowance: Allowance) -> tuple[int, int]:
     """The length of the shortest beginning, by ``end``, that no run gives the answers of; and the statement of its last
     transaction up to which runs do.
     """
+    if len(log.entries) > EXACT_MAX:
+        search = StoreSearch(log, reading, log.entries, allowance.anew(), keeps_all=False)
+        search.run()
+        stuck = search.stuck or search.next_action()
+        if stuck is not None:
+            length = stuck[0].number + 1
+            return (length if _refutes(log, reading, stuck, log.entries[:length]) else len(log.entries)), stuck[1]
+        return len(log.entries), 0
     for length in range(1, len(log.entries) + 1):
         entries = log.entries[:length]
         if entries[-1].maybe:

@@ -33,7 +33,20 @@ Effects = dict[Name, Row | None]
 class NamedTable:
     """A ``TableView``. Several rows may hold one unique key: weak levels let transactions insert them side by side."""
 
-    __slots__ = ("_indexes", "_keys", "catalog", "ids", "info", "key", "log", "named", "names", "next_number", "rows")
+    __slots__ = (
+        "_all",
+        "_found",
+        "_others",
+        "catalog",
+        "ids",
+        "info",
+        "key",
+        "log",
+        "named",
+        "names",
+        "next_number",
+        "rows",
+    )
 
     def __init__(self, info: TableInfo, catalog: Catalog, log: Undo) -> None:
         self.info, self.catalog, self.log = info, catalog, log
@@ -42,9 +55,12 @@ class NamedTable:
         self.key: Key | None = info.unique_keys[0] if info.table.primary_key else None
         self.named: dict[Any, int] = {}
         self.names: dict[int, Any] = {}
+        """Names by number, of rows without a primary key alone: the others have theirs in them."""
         self.next_number = 0
-        self._indexes: dict[tuple[int, ...], dict[Any, dict[int, None]]] = {}
-        self._keys: dict[tuple[int, ...], Key] = {}
+        self._found: dict[tuple[int, ...], Index] = {}
+        self._all: list[tuple[Key, Index]] = []
+        self._others: list[tuple[Key, Index]] = []
+        """The indexes, and those among them that are not of a unique key."""
 
     # Asking
 
@@ -55,36 +71,39 @@ class NamedTable:
         return self.by_equal(self.info.uniques[unique], key)
 
     def by_equal(self, columns: tuple[int, ...], key: Any) -> Sequence[Numbered]:
-        index = self._indexes.get(columns)
+        index = self._found.get(columns)
         if index is None:
             index = self._indexed(columns)
         found = index.get(key)
-        if not found:
+        if found is None:
             return ()
         rows = self.rows
-        if len(found) == 1:
-            (number,) = found
-            return ((number, rows[number]),)
+        if found.__class__ is int:
+            return ((found, rows[found]),)
         return [(number, rows[number]) for number in sorted(found)]
 
-    def _indexed(self, columns: tuple[int, ...]) -> dict[Any, dict[int, None]]:
-        key = self._keys[columns] = self.catalog.key(self.info.table, columns)
-        index: dict[Any, dict[int, None]] = {}
+    def _indexed(self, columns: tuple[int, ...]) -> Index:
+        key = self.catalog.key(self.info.table, columns)
+        index: Index = {}
         for number, row in self.rows.items():
             found = key(row)
             if found is not None:
-                index.setdefault(found, {})[number] = None
-        self._indexes[columns] = index
+                _enter(index, found, number)
+        self._found[columns] = index
+        self._all.append((key, index))
+        if columns not in self.info.uniques:
+            self._others.append((key, index))
         return index
 
     # Changing
 
-    def put(self, number: int | None, row: Row | None, same_keys: bool = False) -> int:  # noqa: ARG002
+    def put(self, number: int | None, row: Row | None, same_keys: bool = False) -> int:
         if number is None:
             assert row is not None
             number = self._free_number(row)
-        self.log.append((self, number, self.rows.get(number)))
-        self._set(number, row)
+        before = self.rows.get(number)
+        self.log.append((self, number, before))
+        self._set(number, before, row, self._others if same_keys else self._all)
         return number
 
     def _free_number(self, row: Row) -> int:
@@ -96,28 +115,32 @@ class NamedTable:
         self.next_number += 1
         return self.next_number
 
-    def _set(self, number: int, row: Row | None) -> None:
-        before = self.rows.get(number)
-        for columns, index in self._indexes.items():
-            key = self._keys[columns]
+    def _set(self, number: int, before: Row | None, row: Row | None, indexes: list[tuple[Key, Index]]) -> None:
+        for key, index in indexes:
             old = None if before is None else key(before)
             new = None if row is None else key(row)
             if old == new:
                 continue
             if old is not None:
-                held = index[old]
-                del held[number]
-                if not held:
-                    del index[old]
+                _leave(index, old, number)
             if new is not None:
-                index.setdefault(new, {})[number] = None
-        if row is None:
-            self.rows.pop(number, None)
-        else:
+                _enter(index, new, number)
+        if row is not None:
             self.rows[number] = row
+        elif before is not None:
+            del self.rows[number]
 
     def restore(self, number: int, before: Row | None) -> None:
-        self._set(number, before)
+        self._set(number, self.rows.get(number), before, self._all)
+
+    def clear(self) -> None:
+        """Takes all rows away, and their names."""
+        self.rows.clear()
+        self.named.clear()
+        self.names.clear()
+        for index in self._found.values():
+            index.clear()
+        self.next_number = 0
 
     # By name
 
@@ -127,12 +150,42 @@ class NamedTable:
         if number is None:
             if row is None:
                 return None
-            self.next_number += 1
-            number = self.named[name] = self.next_number
-            self.names[number] = name
+            number = self.new_number(name, row)
         before = self.rows.get(number)
-        self._set(number, row)
+        self._set(number, before, row, self._all)
         return before
+
+    def new_number(self, name: Any, row: Row) -> int:
+        """The number of a row of this name, which had none."""
+        self.next_number += 1
+        number = self.named[name] = self.next_number
+        if self.key is None or self.key(row) is None:
+            self.names[number] = name
+        return number
+
+
+Index = dict[Any, Any]
+"""The numbers of rows by a key of theirs: one number or, of several rows, a dictionary of them."""
+
+
+def _enter(index: Index, key: Any, number: int) -> None:
+    held = index.get(key)
+    if held is None:
+        index[key] = number
+    elif held.__class__ is int:
+        index[key] = {held: None, number: None}
+    else:
+        held[number] = None
+
+
+def _leave(index: Index, key: Any, number: int) -> None:
+    held = index[key]
+    if held.__class__ is int:
+        del index[key]
+        return
+    del held[number]
+    if len(held) == 1:
+        (index[key],) = held
 
 
 class Existence:
@@ -166,7 +219,8 @@ class NamedStore(Store):
         super().__init__(schema, dialect, clock=_no_clock)
         self.named = [NamedTable(info, self.catalog, self.undo) for info in self.catalog.tables]
         self.tables: list[TableView] = list(self.named)
-        self.there = Existence(there, self.undo)
+        self.first_tables = tuple(there)
+        self.there = Existence(self.first_tables, self.undo)
         self.sums: list[int] | None = None
         """While states are told apart: a number for the rows of each table, and last for the tables that are there, which is the
         sum of 64 random bits for each row. Hashes of tuples of small numbers would often have equal sums.
@@ -192,6 +246,14 @@ class NamedStore(Store):
                 raise InputError(f'"rows" of {table} has the key {name!r} twice')
             seen.add(name)
             self.install({(data.info.position, name): tuple(row)})
+
+    def clear(self) -> None:
+        """No rows, and no names of rows; the tables are those of the beginning."""
+        for table in self.named:
+            table.clear()
+        self.there.rows.clear()
+        self.there.rows.update({name: (name,) for name in self.first_tables})
+        self.undo.clear()
 
     def install(self, effects: Mapping[Name, Row | None]) -> Effects:
         """Puts effects into the tables; what undoes that again."""
@@ -222,12 +284,37 @@ class NamedStore(Store):
 
     def effects(self, mark: int, owner: Any) -> Effects:
         """What the changes since the mark of the undo log come to, by name; ``owner`` names new rows of tables without a key."""
+        if len(self.undo) == mark:
+            return {}
+        effects: Effects = {}
+        for table, number, before in self.undo[mark:]:
+            if table.__class__ is not NamedTable:
+                return self._effects(mark, owner)
+            key = table.key
+            row = table.rows.get(number)
+            old = None if key is None or before is None else key(before)
+            new = None if key is None or row is None else key(row)
+            if old is None:
+                if new is None or before is not None:
+                    return self._effects(mark, owner)
+                old = new
+            elif row is not None and new != old:
+                return self._effects(mark, owner)
+            name = table.info.position, old
+            if row is not None or name not in effects:
+                effects[name] = row
+        return effects
+
+    def _effects(self, mark: int, owner: Any) -> Effects:
+        """The same where keys change, rows have none, or tables come and go."""
         touched: dict[tuple[Any, Any], list[Row | None]] = {}
         for table, number, before in self.undo[mark:]:
             touched.setdefault((table, number), []).append(before)
         effects: Effects = {}
         last: Effects = {}
-        new = sum(table.names.get(number, ("",))[:1] == (owner,) for table, number in touched if _is_keyless(table))
+        new = sum(
+            table.names.get(number, ("",))[:1] == (owner,) for table, number in touched if isinstance(table, NamedTable)
+        )
         for (table, number), befores in touched.items():
             row = table.rows.get(number)
             if isinstance(table, Existence):
@@ -249,6 +336,42 @@ class NamedStore(Store):
         effects.update(last)
         return effects
 
+    def keep(self, mark: int, effects: Effects) -> Effects:
+        """Makes the changes since the mark, whose effects these are, part of the current state; what undoes that again."""
+        before = self._kept(mark) if self.sums is None else None
+        if before is not None:
+            del self.undo[mark:]
+            return before
+        self.undone(mark)
+        return self.install(effects)
+
+    def _kept(self, mark: int) -> Effects | None:
+        """The rows as they were before the changes since the mark, if every row kept its name; new names are taken."""
+        before: Effects = {}
+        seen: dict[tuple[Any, int], Any] = {}
+        new: list[tuple[NamedTable, Any, int]] = []
+        for table, number, row in self.undo[mark:]:
+            if table.__class__ is not NamedTable or (key := table.key) is None:
+                return None
+            now = table.rows.get(number)
+            name = seen.get((table, number))
+            if name is None:
+                first = row if row is not None else now
+                name = None if first is None else key(first)
+                if name is None or table.named.get(name, number) != number:
+                    return None
+                if (table.info.position, name) in before:
+                    return None
+                seen[table, number] = name
+                before[table.info.position, name] = row
+                if name not in table.named:
+                    new.append((table, name, number))
+            if (row is not None and key(row) != name) or (now is not None and key(now) != name):
+                return None
+        for table, name, number in new:
+            table.named[name] = number
+        return before
+
     def undone(self, mark: int) -> None:
         """Takes back the changes since the mark."""
         take_back(self.undo, mark)
@@ -264,11 +387,5 @@ class NamedStore(Store):
             if number is None:
                 if row is None:
                     continue
-                table.next_number += 1
-                number = table.named[name] = table.next_number
-                table.names[number] = name
+                number = table.new_number(name, row)
             table.put(number, row)
-
-
-def _is_keyless(table: Any) -> bool:
-    return isinstance(table, NamedTable) and table.key is None

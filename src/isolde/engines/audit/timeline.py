@@ -25,7 +25,6 @@ class Timeline:
         self._here = 0
         self.first = 0
         """The first state that one can still stand on."""
-        self._beginning: Effects = {}
 
     def __len__(self) -> int:
         return len(self.placed)
@@ -48,6 +47,19 @@ class Timeline:
         self.placed.append(placed)
         self._here += 1
 
+    def advance(self, entry: Entry, snapshots: int) -> Effects | Mismatch:
+        """The next transaction in the order, run on the last state; it stays where it is if it answers something else."""
+        here = len(self.placed)
+        self.stand(here)
+        found = self.replay.kept(entry)
+        if isinstance(found, Mismatch):
+            return found
+        self._effects.append(found[0])
+        self._undo.append(found[1])
+        self.placed.append(Placed(entry.number, (here,) * snapshots))
+        self._here += 1
+        return found[0]
+
     def cut(self, length: int) -> list[Placed]:
         """Takes the last ones back, down to so many; they are given."""
         self.stand(length)
@@ -60,17 +72,16 @@ class Timeline:
         if state <= self.first:
             return
         for place in range(self.first, state):
-            for name, row in self._undo[place].items():
-                self._beginning.setdefault(name, row)
             self._undo[place] = self._effects[place] = _NOTHING
         self.first = state
 
     def back_to_beginning(self) -> None:
         """Makes the store's rows those before the first transaction, and the timeline empty."""
-        self.stand(self.first)
-        self.store.install(self._beginning)
+        if self.first:
+            self.replay.log.begin()
+        else:
+            self.stand(0)
         self.placed, self._effects, self._undo, self._here, self.first = [], [], [], 0, 0
-        self._beginning = {}
 
     # Transactions on states
 
@@ -85,6 +96,13 @@ class Timeline:
             for name in self._effects[place]:
                 if name in names:
                     return name
+        return None
+
+    def last_writer(self, state: int, names: Effects) -> int | None:
+        """The state after the last one, placed after a state, that wrote one of these rows."""
+        for place in range(len(self._effects) - 1, state - 1, -1):
+            if not names.keys().isdisjoint(self._effects[place]):
+                return place + 1
         return None
 
     def conflict(self, state: int, names: Effects) -> tuple[int, Name] | None:

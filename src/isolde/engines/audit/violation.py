@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from isolde.engines.audit.answers import shown_rows
-from isolde.engines.audit.decide import decide, part_of
-from isolde.engines.audit.follow import run_at
-from isolde.engines.audit.log import Ask, Entry, Log
+from isolde.engines.audit.compiling import Ask
+from isolde.engines.audit.decide import SEARCH_MAX, decide, part_of
+from isolde.engines.audit.follow import Following, run_at
+from isolde.engines.audit.log import Entry, Log
 from isolde.engines.audit.paper import PaperSearch
+from isolde.engines.audit.parts import failures, refuted
 from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
 from isolde.engines.audit.search import Allowance, End, Placed, Search
@@ -21,7 +23,11 @@ CORE_STEPS = 5_000
 CORE_S = 5.0
 """Seconds for all tries; transactions that were not tried are kept."""
 CORE_MAX = 60
-"""Of longer prefixes only the last transaction is looked at."""
+"""Of longer prefixes only the last transaction is looked at, unless a part of the log shows the contradiction by itself."""
+EXACT_MAX = 60
+"""Of longer logs not every beginning is judged anew."""
+BLAMED_MAX = 2_000
+"""States, the newest first, on which an answer is compared with what it should be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,18 @@ class Blame:
 
 def failing_prefix(log: Log, reading: Reading, allowance: Allowance) -> int | None:
     """The length of the shortest beginning, by ``end``, that no order explains; ``None`` if that was not decided."""
-    for length in range(1, len(log.entries) + 1):
+    if len(log.entries) <= EXACT_MAX:
+        return _one_by_one(log, reading, allowance, 1)
+    if reading.paper:
+        if any(entry.maybe for entry in log.entries):
+            return _one_by_one(log, reading, allowance, 1)
+        search = PaperSearch(Replay(log), reading, log.entries, allowance.anew())
+        return search.failed + 1 if search.run() is End.NONE else None
+    return _followed_prefix(log, reading, allowance)
+
+
+def _one_by_one(log: Log, reading: Reading, allowance: Allowance, shortest: int) -> int | None:
+    for length in range(shortest, len(log.entries) + 1):
         entries = log.entries[:length]
         if entries[-1].maybe:
             # It need not have taken effect.
@@ -49,12 +66,36 @@ def failing_prefix(log: Log, reading: Reading, allowance: Allowance) -> int | No
     return None
 
 
+def _followed_prefix(log: Log, reading: Reading, allowance: Allowance) -> int | None:
+    """The same for a long log, which is followed once by ``end``: where nobody waits, the beginning is explained."""
+    apart = log.apart()
+    following = Following(Replay(apart), reading, apart.entries, Allowance(2**62, allowance.deadline), by_end=True)
+    for entry in apart.entries:
+        following.note(entry)
+        if entry.maybe:
+            continue
+        goes_on = following.take(entry)
+        if not following.waiting:
+            continue
+        length = entry.number + 1
+        failing = failures(following.timeline, [one.entry for one in following.waiting.values()])
+        if refuted(log, reading, failing, length, allowance.anew()) is not None:
+            return length
+        if allowance.deadline is not None and time.monotonic() > allowance.deadline:
+            return None
+        if not goes_on:
+            return _one_by_one(log, reading, allowance, length) if length <= SEARCH_MAX else None
+    return None
+
+
 def blame(log: Log, reading: Reading, length: int, allowance: Allowance) -> Blame:
     """What is wrong with the last answer of a failing prefix."""
     entries = part_of(log, log.entries[:length]).entries
     last = entries[-1]
     before = part_of(log, log.entries[: length - 1])
     found = decide(before, reading, allowance.anew())
+    if found.end is not End.FOUND and length > 1:
+        return _contradiction(last)
     timeline = Timeline(Replay(part_of(log, entries)))
     try:
         for placed in found.witness:
@@ -62,13 +103,15 @@ def blame(log: Log, reading: Reading, length: int, allowance: Allowance) -> Blam
             if isinstance(effects, Mismatch):
                 break
             timeline.place(placed, effects)
+            if len(timeline) % BLAMED_MAX == 0:
+                timeline.let_go(len(timeline) - BLAMED_MAX)
         return _blamed(log, reading, last, timeline)
     finally:
-        timeline.cut(0)
+        timeline.back_to_beginning()
 
 
 def _blamed(log: Log, reading: Reading, last: Entry, timeline: Timeline) -> Blame:
-    lowest = len(timeline) if reading.reads is Reads.LATEST else 0
+    lowest = len(timeline) if reading.reads is Reads.LATEST else max(timeline.first, len(timeline) - BLAMED_MAX)
     failures: list[Mismatch] = []
     for state in range(len(timeline), lowest - 1, -1):
         effects = timeline.whole(last, state)
@@ -97,9 +140,7 @@ _WHERE = {
 def _conflicting(log: Log, reading: Reading, last: Entry, timeline: Timeline, state: int, effects: Any) -> Blame:
     conflict = timeline.conflict(state, effects)
     if conflict is None or not reading.first_committer:
-        sentence = f"no order of the transactions up to {last.id} gives all of their answers."
-        place = len(last.asks) - 1
-        return Blame(max(place, 0), None, _observed(last.asks[place]) if last.asks else None, sentence)
+        return _contradiction(last)
     number, (position, name) = conflict
     other = log.entries[number]
     table = log.store.catalog.tables[position].table.name if position >= 0 else "the list of tables"
@@ -112,6 +153,13 @@ def _conflicting(log: Log, reading: Reading, last: Entry, timeline: Timeline, st
         f" the second of them may not commit."
     )
     return Blame(place, None, _observed(last.asks[place]), sentence)
+
+
+def _contradiction(last: Entry) -> Blame:
+    """No single answer is wrong by itself."""
+    place = len(last.asks) - 1
+    sentence = f"no order of the transactions up to {last.id} gives all of their answers."
+    return Blame(max(place, 0), None, _observed(last.asks[place]) if last.asks else None, sentence)
 
 
 def no_run(last: Entry, place: int, model: str) -> Blame:
@@ -128,17 +176,25 @@ def core(log: Log, reading: Reading, length: int) -> tuple[Entry, ...]:
     """Transactions whose answers suffice for the contradiction, whatever the others did and answered."""
     entries = part_of(log, log.entries[:length]).entries
     last = entries[-1]
-    if length > CORE_MAX:
-        return (last,)
     deadline = time.monotonic() + CORE_S
+    if length > CORE_MAX:
+        if reading.paper:
+            return (last,)
+        stuck: list[tuple[Entry, int | None]] = [(last, place) for place in range(len(last.asks))]
+        part = refuted(log, reading, stuck, length, Allowance(CORE_STEPS, deadline))
+        if part is None or len(part.entries) > CORE_MAX:
+            return (last,)
+        entries = list(part.entries)
     if _contradicts(log, reading, entries, [last], deadline):
         return (last,)
     judged = list(entries)
-    for one in list(entries[:-1]):
+    for one in list(entries):
+        if one.number == last.number:
+            continue
         without = [entry for entry in judged if entry is not one]
         if _contradicts(log, reading, entries, without, deadline):
             judged = without
-    return tuple(judged)
+    return tuple(log.entries[entry.number] for entry in judged)
 
 
 def _contradicts(
@@ -146,8 +202,7 @@ def _contradicts(
 ) -> bool:
     kept = {entry.number for entry in judged}
     freed = [entry if entry.number in kept else _freed(entry) for entry in entries]
-    everything = [*freed, *log.entries[len(entries) :]]
-    replay, allowance = Replay(part_of(log, everything)), Allowance(CORE_STEPS, deadline)
+    replay, allowance = Replay(log), Allowance(CORE_STEPS, deadline)
     kind = PaperSearch if reading.paper else Search
     return kind(replay, reading, freed, allowance).run() is End.NONE and replay.refused is None
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from isolde._core import Columns
+from isolde.engines.certify.duplicates import duplicate
 from isolde.engines.certify.fit import Fitted, Order, Place, Seen
 from isolde.engines.certify.sentences import txn_name
 from isolde.engines.certify.told import Fault, Told
@@ -237,8 +238,9 @@ class _Keys:
         good = [one for one in fits if one is None or (one[0] in self.fit.effective and one[0] != txn)]
         fits = good or fits
         if len(fits) > 1:
-            name = self._name(txn)
-            raise Undecidable(f"{name} read {render_value(key)} = {render_value(value)}, which several versions are")
+            writers = [None if one is None else self.history.transactions[one[0]].id for one in fits]
+            what = f"{render_value(key)} = {render_value(value)}"
+            raise Undecidable(duplicate(self.history.transactions[txn].id, what, writers))
         return fits[0]
 
     def _value(self, key: Key, version: Place | None) -> Value:

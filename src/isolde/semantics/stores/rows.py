@@ -55,7 +55,28 @@ class Rows:
                 mark ^= hash((number, version))
         after = Rows(self.info, self._catalog, versions)
         after._hash = mark
+        # So are indexes: entries of rows that did not change are shared.
+        after._indexes = {columns: self._reindexed(columns, index, changes) for columns, index in self._indexes.items()}
         return after
+
+    def _reindexed(
+        self, columns: tuple[int, ...], index: dict[Any, list[int]], changes: Changes
+    ) -> dict[Any, list[int]]:
+        key_of = self._catalog.key(self.info.table, columns)
+        found: dict[Any, list[int]] | None = None
+        for number, version in changes.items():
+            before = self.versions.get(number)
+            old = None if before is None else key_of(before.row)
+            new = None if version is None else key_of(version.row)
+            if old == new:
+                continue
+            if found is None:
+                found = dict(index)
+            if old is not None:
+                found[old] = [one for one in found[old] if one != number]
+            if new is not None:
+                found[new] = [*found.get(new, ()), number]
+        return index if found is None else found
 
     def having(self, columns: tuple[int, ...], key: Any) -> Sequence[int]:
         """The numbers of the rows that have this key in these columns."""

@@ -61,7 +61,7 @@ class RecordedHandle(DatabaseHandle):
         lookup = None
         if ready.finds is not None:
             given = [self._given[name] for name in ready.finds.parameters]
-            lookup = Lookup(ready.finds.text, given, ready.finds.table)
+            lookup = Lookup(ready.finds.text, given, ready.finds.table, ready.finds.keys_of(self._given))
         return cast(ListeningSql, self._connection).execute_found(ready.text, values, lookup)
 
     def _answered(self, ready: Ready, values: Sequence[Any]) -> Answer:

@@ -1,0 +1,265 @@
+"""Statements of a log, compiled once for their text and the types of their values; literals in a text are values, too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from isolde.engines.audit.answers import Rows
+from isolde.engines.audit.tables import NamedStore
+from isolde.errors import ExecutionError, InputError, OutsideFragment
+from isolde.formats.tables import SqlHistory
+from isolde.semantics.concrete.store import Code, value_shape
+from isolde.semantics.core.relations import Query
+from isolde.tx.dialects import Dialect
+from isolde.tx.procedures import Program
+from isolde.tx.queries import Select, TableSource
+from isolde.tx.sql import program as read_program
+from isolde.tx.sql import schema as read_schema
+from isolde.tx.sql import statement as read_statement
+from isolde.tx.statements import Delete, Insert, Statement, Update
+from isolde.tx.walk import parts
+
+CREATES = re.compile(r"\s*create\s+(?:temporary\s+)?table\b", re.IGNORECASE)
+DROPS = re.compile(r"\s*drop\s+table\s+(if\s+exists\s+)?([\w\"`]+)\s*;?\s*$", re.IGNORECASE)
+_ENDS = re.compile(r"\s*(begin|start\s+transaction|commit|rollback|set)\b", re.IGNORECASE)
+
+Opened = tuple[Rows, Rows, int, int | None]
+"""All rows of a query in order, their keys of ORDER BY, OFFSET and LIMIT: what is needed to accept every order and cut that the
+query leaves open."""
+
+
+@dataclass(slots=True, eq=False)
+class Form:
+    """What statements have in common that differ only in their values.
+
+    ``function`` takes the store and the values; a query gives its rows, anything else its count and rows, or raises an
+    ``ExecutionError``. ``tables``: those that it looks at or changes, by name. ``code``: ``None`` for CALL, CREATE and DROP.
+    """
+
+    function: Callable[..., Any]
+    tables: frozenset[str]
+    is_query: bool = False
+    gives_rows: bool = False
+    opened: Callable[[NamedStore, Sequence[Any]], Opened] | None = None
+    code: Code | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Ask:
+    """One statement and its answer. ``rows`` is ``None`` where it gave none or none were recorded.
+
+    ``params`` are as they were given, ``values`` as the compiled form takes them. ``free``: any answer is right; the
+    statement runs, and nobody looks.
+    """
+
+    text: str
+    form: Form
+    values: Sequence[Any]
+    params: Sequence[Any]
+    rows: Rows | None
+    count: int | None
+    error: str | None
+    start: int | None = None
+    end: int | None = None
+    free: bool = False
+
+    @property
+    def tables(self) -> frozenset[str]:
+        return self.form.tables
+
+    @property
+    def is_query(self) -> bool:
+        return self.form.is_query
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return {f"p{place}": value for place, value in enumerate(self.params, 1)}
+
+
+class Compiling:
+    """The statements of a log, each compiled once."""
+
+    def __init__(self, history: SqlHistory, store: NamedStore, tables_change: bool) -> None:
+        self.history, self.store, self.dialect = history, store, history.dialect
+        self.tables_change = tables_change
+        self.program: Program | None = None
+        self._forms: dict[tuple[Any, ...], Form] = {}
+        self._by_code: dict[int, Form] = {}
+        self._sent = store.compiled.rules.sent
+
+    def ask(self, content: Mapping[str, Any]) -> Ask:
+        """An operation as a log has it, ready to run."""
+        text: Any = content.get("sql")
+        params = content.get("params") or ()
+        values = params
+        if params:
+            if sent := self._sent:
+                values = [sent[type(value)](value) if type(value) in sent else value for value in params]
+            key = (text, *map(value_shape, values))
+            form = self._forms.get(key)
+        else:
+            form = None
+        if form is None:
+            text, form, values = self._new(content, text, params, values)
+            if params and content.get("call") is None:
+                self._forms[key] = form
+        rows = content.get("rows")
+        if rows is not None:
+            rows = [tuple(row) for row in rows]
+        return Ask(
+            text,
+            form,
+            values,
+            params,
+            rows,
+            content.get("count"),
+            content.get("error"),
+            content.get("start"),
+            content.get("end"),
+        )
+
+    def _new(
+        self, content: Mapping[str, Any], text: Any, params: Sequence[Any], values: Sequence[Any]
+    ) -> tuple[str, Form, Sequence[Any]]:
+        """The text, form and values of a statement that has no form yet."""
+        if "call" in content:
+            return self._call(content)
+        if not isinstance(text, str):
+            raise InputError('"sql" is no text')
+        if CREATES.match(text):
+            return text, Form(self._creation(text), frozenset()), ()
+        if found := DROPS.match(text):
+            name = found[2].strip('"`')
+            name = name if found[2][0] in '"`' else name.lower()
+            used = frozenset({name} & self.store.catalog.by_name.keys())
+            return text, Form(self._drop(name, bool(found[1])), used), ()
+        if _ENDS.match(text):
+            raise InputError(f"'{text.split()[0]}' among a transaction's statements; where it ends is said by its line")
+        compiled = self.store.compiled
+        try:
+            if params:
+                node = read_statement(text, self.dialect, "log", strict=False)
+                code, _ = compiled.given(node, {f"p{place}": value for place, value in enumerate(params, 1)})
+            else:
+                code, values = compiled.written(text, self.dialect, strict=False)
+        except ExecutionError as error:
+            return text, Form(_failing(error), frozenset()), values
+        return text, self._form(code), values
+
+    def _form(self, code: Code) -> Form:
+        form = self._by_code.get(id(code))
+        if form is None:
+            tables = self._tables(code.node)
+            function = self._guarded(code.function, tuple(tables)) if self.tables_change else code.function
+            form = self._by_code[id(code)] = Form(function, tables, code.is_query, bool(code.columns), code=code)
+            core = code.core
+            if isinstance(core, Query) and (core.order or core.limit is not None or core.offset is not None):
+                form.opened = self._opened(code, core)
+        return form
+
+    def _guarded(self, function: Callable[..., Any], tables: Sequence[str]) -> Callable[..., Any]:
+        """Tables come and go: they have to be there."""
+
+        def guarded(store: NamedStore, *values: Any) -> Any:
+            for table in tables:
+                if table not in store.there.rows:
+                    raise ExecutionError("name", f"there is no table {table}")
+            return function(store, *values)
+
+        return guarded
+
+    def _opened(self, code: Code, core: Query) -> Callable[[NamedStore, Sequence[Any]], Opened]:
+        compiled, width = self.store.compiled, len(core.outputs)
+        functions: list[Any] = []
+
+        def opened(store: NamedStore, values: Sequence[Any]) -> Opened:
+            if not functions:
+                functions.extend(compiled.opened(code))
+            every = functions[0](store, *values)
+            (bounds,) = functions[1](store, *values)
+            limit = bounds[0] if core.limit is not None else None
+            offset = bounds[-1] if core.offset is not None else None
+            return [row[:width] for row in every], [row[width:] for row in every], offset or 0, limit
+
+        return opened
+
+    def _tables(self, node: Statement) -> frozenset[str]:
+        names = {part.table for part in parts(node) if isinstance(part, TableSource | Insert | Update | Delete)}
+        infos = self.store.catalog.tables
+        for reference in self.store.catalog.references:
+            child, parent = infos[reference.child].table.name, infos[reference.parent].table.name
+            if not isinstance(node, Select) and node.table in (child, parent):
+                names |= {child, parent}
+        return frozenset(names)
+
+    def _creation(self, text: str) -> Any:
+        made = read_schema(text, self.dialect, "log", strict=False)
+        guarded = bool(re.match(r"\s*create\s+table\s+if\s+not\s+exists\b", text, re.IGNORECASE))
+
+        def run(store: NamedStore) -> tuple[int | None, Rows | None]:
+            for name in made.tables:
+                if name in store.there.rows:
+                    if guarded:
+                        continue
+                    raise ExecutionError("name", f"there is a table {name} already")
+                store.there.put(name, True)
+            return None, None
+
+        self._refuse_implicit_commit(text)
+        return run
+
+    def _drop(self, name: str, guarded: bool) -> Any:
+        self._refuse_implicit_commit(f"drop table {name}")
+        position = self.store.catalog.table(name).position if name in self.store.catalog.by_name else None
+
+        def run(store: NamedStore) -> tuple[int | None, Rows | None]:
+            if name not in store.there.rows or position is None:
+                if guarded:
+                    return None, None
+                raise ExecutionError("name", f"there is no table {name}")
+            for reference in store.catalog.references:
+                child = store.catalog.tables[reference.child].table.name
+                if reference.parent == position and reference.child != position and child in store.there.rows:
+                    raise ExecutionError("dependency", f"{child} refers to {name}")
+            for number, _ in list(store.named[position].all()):
+                store.named[position].put(number, None)
+            store.there.put(name, False)
+            return None, None
+
+        return run
+
+    def _refuse_implicit_commit(self, text: str) -> None:
+        if self.dialect is Dialect.MYSQL:
+            raise OutsideFragment("log", f"'{text[:40]}' in MySQL, which ends the transaction before it,")
+
+    def _call(self, content: Mapping[str, Any]) -> tuple[str, Form, Sequence[Any]]:
+        name, params = content.get("call"), content.get("params") or []
+        if not isinstance(name, str):
+            raise InputError('"call" is no name of a procedure')
+        if self.program is None:
+            from isolde.tx.render import render_schema
+
+            texts = [*render_schema(self.store.schema, self.dialect), *self.history.procedures]
+            self.program = read_program(";\n".join(texts), self.dialect, "procedures", strict=False)
+        program = self.program
+        if program.procedure(name) is None:
+            raise InputError(f'there is no procedure {name} among "procedures" of the header')
+        values = [self._sent[type(value)](value) if type(value) in self._sent else value for value in params]
+
+        def run(store: NamedStore, *values: Any) -> tuple[int | None, Rows | None]:
+            store.steps_left, store.portals = store.steps_max, set()
+            found = store.called(program, name, values)
+            return None, [found] if found else []
+
+        return f"CALL {name}", Form(run, frozenset(self.store.catalog.by_name), gives_rows=True), values
+
+
+def _failing(error: ExecutionError) -> Any:
+    def run(*_: Any) -> Any:
+        raise error
+
+    return run

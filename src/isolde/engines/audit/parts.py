@@ -1,0 +1,247 @@
+"""Parts of a log that stand on their own: the statements on a few rows, whatever happens to others.
+
+Where a statement finds its rows by primary key and given values, what it does to these rows depends on nothing else. So take some
+rows, all statements that change them, the rows that these look at, and so on, and then all other statements that look at
+nothing else: if no order explains this part of a log, none explains the log. Such a part is small where the log is large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from isolde.engines.audit.answers import CONCURRENCY
+from isolde.engines.audit.compiling import Ask, Form
+from isolde.engines.audit.log import Entry, Log, relinked
+from isolde.engines.audit.readings import Reading
+from isolde.engines.audit.replay import Mismatch, Replay
+from isolde.engines.audit.search import Allowance, End, Search
+from isolde.engines.audit.tables import Name, NamedStore
+from isolde.engines.audit.timeline import Timeline
+from isolde.errors import ExecutionError, OutsideFragment
+from isolde.semantics.core.nodes import Column, below
+from isolde.semantics.core.plan import Visit, plan
+from isolde.semantics.core.relations import Delete, Insert, Query, Scan, Update
+from isolde.semantics.tables.recording import Recorder, RecordingView
+from isolde.tx.queries import Select
+from isolde.tx.statements import InsertMode
+from isolde.tx.walk import parts as parts_of_node
+
+PART_MAX = 3_000
+"""Transactions of a part that is searched."""
+PART_STEPS = 50_000
+PART_RUNS = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """The rows and whole tables that a statement looks at; if it changes anything, it is among these."""
+
+    rows: tuple[Name, ...]
+    tables: tuple[int, ...]
+    changes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """How the search of a part ended; ``entries`` are its transactions, with those of their statements that belong to it."""
+
+    end: End
+    entries: tuple[Entry, ...] = ()
+
+
+@dataclass(slots=True)
+class Parts:
+    """Who looks at which rows of a log. Only the first ``known`` entries were looked at so far."""
+
+    log: Log
+    known: int = 0
+    _rowwise: dict[int, tuple[Form, bool]] = field(default_factory=dict)
+    _by_row: dict[Name, list[tuple[int, int]]] = field(default_factory=dict)
+    _by_table: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    _whole: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    _empty: NamedStore = field(init=False)
+    _recorder: Recorder = field(default_factory=Recorder)
+    _replay: Replay | None = None
+
+    def __post_init__(self) -> None:
+        store = self.log.store
+        self._empty = NamedStore(store.schema, store.dialect, store.there.rows)
+        self._empty.tables = [RecordingView(table, self._recorder) for table in self._empty.named]
+
+    def searched(self, seeds: Sequence[tuple[Entry, int]], length: int, reading: Reading, allowance: Allowance) -> Part:
+        """Whether an order explains the part around these statements."""
+        entries = self.around(seeds, length)
+        if not entries:
+            return Part(End.SPENT)
+        if self._replay is None:
+            self._replay = Replay(self.log.apart())
+        self._replay.refused = None
+        search = Search(self._replay, reading, entries, allowance)
+        end = search.run()
+        if self._replay.refused is not None and end is End.NONE:
+            end = End.SPENT
+        return Part(end, tuple(entries))
+
+    def around(self, seeds: Iterable[tuple[Entry, int]], length: int) -> list[Entry] | None:
+        """The part of the first ``length`` entries around these statements; ``None``: it is too large, or cannot be told."""
+        if self.log.tables_change:
+            return None
+        self._learn(length)
+        rows, tables = self._closed(seeds, length)
+        chosen: dict[int, set[int]] = {}
+        looked = {place for name in rows for place in self._by_row.get(name, ())}
+        looked |= {place for table in tables for place in self._by_table.get(table, ())}
+        for number, place in looked:
+            if number < length:
+                foot = self.footprint(self.log.entries[number].asks[place])
+                if tables.issuperset(foot.tables) and all(name in rows or name[0] in tables for name in foot.rows):
+                    chosen.setdefault(number, set()).add(place)
+                    if len(chosen) > PART_MAX:
+                        return None
+        found = []
+        for number in sorted(chosen):
+            entry = self.log.entries[number]
+            found.append(replace(entry, asks=tuple(entry.asks[place] for place in sorted(chosen[number]))))
+        return relinked(found) if self.log.session_order else found
+
+    def _closed(self, seeds: Iterable[tuple[Entry, int]], length: int) -> tuple[set[Name], set[int]]:
+        """The rows and tables of these statements, and all that decides what becomes of them."""
+        rows: set[Name] = set()
+        tables: set[int] = set()
+        todo = [self.footprint(entry.asks[place]) for entry, place in seeds]
+        seen: set[tuple[int, int]] = set()
+        while todo:
+            foot = todo.pop()
+            statements: list[tuple[int, int]] = []
+            for name in foot.rows:
+                if name not in rows:
+                    rows.add(name)
+                    statements += self._by_row.get(name, ())
+                    statements += self._whole.get(name[0], ())
+            for table in foot.tables:
+                if table not in tables:
+                    tables.add(table)
+                    statements += self._by_table.get(table, ())
+            for number, place in statements:
+                if number >= length or (number, place) in seen:
+                    continue
+                seen.add((number, place))
+                found = self.footprint(self.log.entries[number].asks[place])
+                if found.changes:
+                    todo.append(found)
+        return rows, tables
+
+    def _learn(self, length: int) -> None:
+        for number in range(self.known, length):
+            for place, ask in enumerate(self.log.entries[number].asks):
+                if ask.error is not None and ask.error in CONCURRENCY:
+                    continue
+                foot, at = self.footprint(ask), (number, place)
+                for name in foot.rows:
+                    self._by_row.setdefault(name, []).append(at)
+                for table in {name[0] for name in foot.rows} | set(foot.tables):
+                    self._by_table.setdefault(table, []).append(at)
+                for table in foot.tables:
+                    self._whole.setdefault(table, []).append(at)
+        self.known = max(self.known, length)
+
+    # One statement
+
+    def footprint(self, ask: Ask) -> Footprint:
+        form = ask.form
+        # A statement that failed changed nothing.
+        changes = not form.is_query and ask.error is None
+        known = self._rowwise.get(id(form))
+        if known is None:
+            known = self._rowwise[id(form)] = (form, self._is_rowwise(form))
+        if known[1]:
+            names = self._sought(ask)
+            if names is not None:
+                return Footprint(names, (), changes)
+        catalog = self.log.store.catalog
+        return Footprint((), tuple(catalog.table(name).position for name in form.tables), changes)
+
+    def _sought(self, ask: Ask) -> tuple[Name, ...] | None:
+        """The rows that a statement looks for: the same ones on any state, so there need not be any."""
+        store, recorder = self._empty, self._recorder
+        recorder.sought.clear()
+        try:
+            ask.form.function(store, *ask.values)
+        except (ExecutionError, OutsideFragment):
+            return None
+        finally:
+            store.undone(0)
+            recorder.read.clear()
+            recorder.written.clear()
+            recorder.known.clear()
+        return tuple(dict.fromkeys((one.table, one.key) for one in recorder.sought))
+
+    def _is_rowwise(self, form: Form) -> bool:
+        """Whether statements of a form look at rows of one table, by primary key and given values alone."""
+        code = form.code
+        if code is None or len(form.tables) != 1:
+            return False
+        info = self.log.store.catalog.table(next(iter(form.tables)))
+        if not info.table.primary_key or len(info.uniques) != 1:
+            return False
+        inside = sum(isinstance(part, Select) for part in parts_of_node(code.node))
+        core = code.core
+        if inside > isinstance(core, Query):
+            return False
+        match core:
+            case Query(source=Scan()):
+                return _by_primary_key(plan(core.source, core.where).steps)
+            case Update():
+                moved = any(one.place in info.uniques[0] for one in core.sets)
+                return not moved and _by_primary_key(plan(core.scan, core.where).steps)
+            case Delete():
+                return _by_primary_key(plan(core.scan, core.where).steps)
+            case Insert():
+                return core.query is None and core.conflict is None and core.mode is InsertMode.PLAIN
+        return False
+
+
+def _by_primary_key(steps: Sequence[Any]) -> bool:
+    if len(steps) != 1 or not isinstance(steps[0], Visit):
+        return False
+    access = steps[0].access
+    if access is None or access.unique != 0:
+        return False
+    return not any(isinstance(part, Column) for key in access.keys for part in below(key))
+
+
+def parts_of(log: Log) -> Parts:
+    """The parts of a log, or of one that it is a beginning of."""
+    found = log.learned.get("parts")
+    if not isinstance(found, Parts) or len(found.log.entries) < len(log.entries):
+        found = log.learned["parts"] = Parts(log)
+    return found
+
+
+def refuted(
+    log: Log, reading: Reading, stuck: Iterable[tuple[Entry, int | None]], length: int, allowance: Allowance
+) -> Part | None:
+    """A part of the first ``length`` entries that no order explains, around what could not be placed (with the statement that
+    answered something else, if one did).
+    """
+    parts = parts_of(log)
+    tries = [(entry, [place]) for entry, place in stuck if place is not None]
+    tries += [(entry, list(range(len(entry.asks)))) for entry, _ in stuck]
+    for entry, places in tries:
+        steps = Allowance(min(allowance.steps, PART_STEPS), allowance.deadline, PART_RUNS)
+        part = parts.searched([(entry, place) for place in places], length, reading, steps)
+        allowance.spent += steps.spent
+        if part.end is End.NONE:
+            return part
+    return None
+
+
+def failures(timeline: Timeline, entries: Iterable[Entry]) -> list[tuple[Entry, int | None]]:
+    """Each entry with its statement that answers something else on the last state."""
+    found: list[tuple[Entry, int | None]] = []
+    for entry in entries:
+        effects = timeline.whole(entry, len(timeline))
+        found.append((entry, effects.statement if isinstance(effects, Mismatch) else None))
+    return sorted(found, key=lambda one: one[1] is None)
