@@ -102,11 +102,22 @@ def test_a_violation_stands_without_queries_but_not_without_changes() -> None:
         if expected == "violated":
             shown = finding.evidence[0]
             assert isinstance(shown, FailingPrefix)
-            (left,) = (one for one in finding.evidence if isinstance(one, LeftOut))
-            assert len(left.statements) == 1
             # Statement 1 of the log, although 0 was left out.
             assert shown.statement == 1
             assert "Statement 1 of t1" in shown.explanation
+
+
+def test_a_query_that_is_refused_when_it_runs_can_be_left_out() -> None:
+    right = Sql({"sql": "SELECT a FROM t WHERE id = 1", "rows": [[5]]})
+    history = log(
+        Transaction("t1", 0, (Sql({"sql": "SELECT now()", "rows": [["2026-01-01 00:00:00"]]}), right)), rows=ROWS
+    )
+    assert verdict(history, "ser") == "unknown"
+    (finding,) = isolde.audit(history, "ser", skip_unsupported=True).findings
+    assert finding.verdict.value == "satisfied"
+    (left,) = finding.evidence
+    assert isinstance(left, LeftOut)
+    assert "statement 0 of t1" in left.statements[0]
 
 
 def test_what_is_refused_is_named_with_its_line(tmp_path: Path) -> None:
