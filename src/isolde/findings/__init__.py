@@ -10,6 +10,7 @@ from isolde.findings.evidence import (
     LeftOut,
     LogOrder,
     LostWrite,
+    Miscounted,
     NotProved,
     Proof,
     Refused,
@@ -32,6 +33,8 @@ from isolde.findings.facts import (
     Remark,
     RunFacts,
     SqlRunFacts,
+    Trial,
+    TrialsFacts,
     WindowFacts,
 )
 from isolde.findings.model import (
@@ -113,6 +116,7 @@ __all__ = [
     "MatrixCell",
     "MatrixFacts",
     "MatrixLevel",
+    "Miscounted",
     "NotProved",
     "OnStore",
     "ProgramSubject",
@@ -134,6 +138,8 @@ __all__ = [
     "Subject",
     "Supposition",
     "TableRows",
+    "Trial",
+    "TrialsFacts",
     "Under",
     "Verdict",
     "WeakestLevel",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from typing import Any
 
-from isolde.findings import CertificateFacts, LostWrite, Ran, RunFacts, SqlRunFacts, WindowFacts
-from isolde.visible import visible
+from isolde.findings import CertificateFacts, LostWrite, Ran, RunFacts, SqlRunFacts
+from isolde.visible import WIDTH, visible
 
 _LOST_SHOWN = 5
+_COUNTERS = "counter"
 
 
 def render_run(facts: RunFacts) -> str:
@@ -23,7 +25,7 @@ def render_run(facts: RunFacts) -> str:
         f"  ran        {ran.seconds:.1f} s, {_rate(ran.ended, ran.seconds):,.0f} transactions a second:"
         f" {ran.committed:,} committed, {ran.aborted:,} aborted ({_share(ran.aborted, ran.ended):.1%}),"
         f" {ran.unknown:,} unknown" + given_up(ran),
-        f"  checked    in {facts.check_seconds:.2f} s, at every level" + _in_windows(facts.windows),
+        f"  checked    in {facts.check_seconds:.2f} s{_how(facts)}",
         f"  again      {facts.again}",
     ]
     if ran.reconnected:
@@ -40,7 +42,16 @@ def render_run(facts: RunFacts) -> str:
         lines += [f"    {lost.sentence}" for lost in (facts.lost or ())[:_LOST_SHOWN]]
     if facts.table is not None:
         lines.append(f"  kept       the table {facts.table}")
-    return "\n".join(map(visible, lines))
+    shown = textwrap.wrap(visible(facts.lead), WIDTH) if facts.lead else []
+    for line in map(visible, lines):
+        # Commands stay in one piece.
+        shown += [line] if line.startswith("  again") else _wrapped(line)
+    return "\n".join(shown)
+
+
+def _wrapped(line: str) -> list[str]:
+    later = " " * 13 if line.startswith("  ") else "  "
+    return textwrap.wrap(line, WIDTH, subsequent_indent=later, break_on_hyphens=False, break_long_words=False)
 
 
 def run_document(facts: RunFacts) -> dict[str, Any]:
@@ -48,6 +59,7 @@ def run_document(facts: RunFacts) -> dict[str, Any]:
     ran = facts.ran
     return {
         "run": {
+            **({"lead": facts.lead} if facts.lead else {}),
             "database": facts.database,
             "isolation": facts.isolation,
             "claims": facts.claims.value,
@@ -138,14 +150,17 @@ def certificate_document(told: CertificateFacts | None) -> dict[str, Any] | None
     return {"file": told.file, "source": told.source, "seconds": round(told.seconds, 6)}
 
 
-def _in_windows(windows: WindowFacts | None) -> str:
+def _how(facts: RunFacts) -> str:
     """How it was checked, if not whole; what follows is about the last window."""
+    if facts.workload == _COUNTERS:
+        return ", every read and the final values"
+    windows = facts.windows
     if windows is None:
-        return ""
+        return ", at every level"
     undecided = f", {windows.undecided:,} of them undecided" if windows.undecided else ""
     return (
-        f"; in {windows.count:,} windows, each by itself from a point at which all sessions read all keys{undecided};"
-        " below is the last one"
+        f", at every level; in {windows.count:,} windows, each by itself from a point at which all sessions read all"
+        f" keys{undecided}; below is the last one"
     )
 
 

@@ -11,7 +11,7 @@ from isolde.levels.specifications import Writes
 from isolde.semantics.core.catalog import TableInfo
 from isolde.semantics.core.nodes import Apply, Constant, Expression
 from isolde.semantics.core.relations import Aggregate, Query, Scan, Statement, scans
-from isolde.semantics.core.types import Sort
+from isolde.semantics.core.types import TIMES, Sort
 from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.ghosts import Ghosts
 from isolde.semantics.sets.passing import met, nobody_updates
@@ -26,7 +26,7 @@ from isolde.tx.queries import Lock as LockMode
 from isolde.tx.queries import Patience
 
 Found = tuple[Term, tuple[Value, ...]]
-_ORDERED = frozenset({Sort.INTEGER, Sort.DECIMAL, Sort.TIMESTAMP})
+_ORDERED = frozenset({Sort.INTEGER, Sort.DECIMAL, *TIMES})
 
 
 class Fetching:
