@@ -202,6 +202,8 @@ class Inference:
         from isolde.engines.infer.cache import Cache, application_texts
 
         about = [*application_texts(self.problem), self.options.database, repr(sorted(self.options.settings.items()))]
+        # Two guarantees of one name may say different things.
+        about += [] if self.options.guarantees is None else [Path(self.options.guarantees).read_text()]
         return Cache(Path(self.options.cache), about)
 
     def _shown_alone(self, obligations: Any, failure: Failure) -> BrokenInvariant | None:
