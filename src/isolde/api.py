@@ -240,14 +240,21 @@ def audit(
 class InferKeywords(TypedDict, total=False):
     """What :func:`infer` takes beside the application and the database; each is an option of ``isolde infer``.
 
-    ``settings`` are the database's, by name; ``seconds`` bound the search for levels, ``smtlib`` is a directory for questions.
+    ``settings`` are the database's, by name; ``seconds`` bound the search for levels, ``smtlib`` is a directory for questions,
+    ``cache`` one for their answers; ``confirm`` is the URL of a server that counterexamples are executed on, ``start`` the kind
+    of one that is started for it.
     """
 
     settings: Mapping[str, str]
     invariants: Iterable[str]
     transactions: Iterable[str]
+    candidates: Iterable[str]
     seconds: float
     smtlib: Place
+    cache: Place
+    from_populate: bool
+    confirm: str
+    start: str
 
 
 def infer(application: Application | Place, database: str, **options: Unpack[InferKeywords]) -> Report:
@@ -257,19 +264,25 @@ def infer(application: Application | Place, database: str, **options: Unpack[Inf
     """
     from isolde.campaigns.infer import InferOptions
     from isolde.campaigns.infer import infer as campaign
+    from isolde.levels.specifications import CANDIDATES
     from isolde.workloads.applications import application_named
 
     _refuse_unknown(options, InferKeywords, "infer")
     if isinstance(application, str | Path):
         application = application_named(str(application))
-    smtlib = options.get("smtlib")
+    smtlib, cache = options.get("smtlib"), options.get("cache")
     asked = InferOptions(
         database,
         settings=options.get("settings", {}),
         invariants=tuple(options.get("invariants", ())),
         transactions=tuple(options.get("transactions", ())),
+        candidates=tuple(options.get("candidates", CANDIDATES)),
         seconds=options.get("seconds"),
         smtlib=None if smtlib is None else str(smtlib),
+        cache=None if cache is None else str(cache),
+        from_populate=options.get("from_populate", False),
+        confirm=options.get("confirm"),
+        start=options.get("start"),
     )
     return campaign(application, asked)
 

@@ -21,11 +21,14 @@ from isolde.campaigns.certify import (
     refuse_uncertain,
 )
 from isolde.campaigns.check import CheckOptions, check_file
+from isolde.campaigns.lead import lead
 from isolde.campaigns.options import RUNS, Listener, RunInterrupted, RunOptions
 from isolde.campaigns.target import Target
 from isolde.campaigns.windows import WindowCheck
 from isolde.databases import Adapter, Database, Feature, Kind, Offer, Table, offer_named
+from isolde.databases.keyvalue import tables_to_drop
 from isolde.databases.recovery import Scope
+from isolde.databases.shapes import PLAIN
 from isolde.databases.waiting import ASIDE_S, aside
 from isolde.engines.check import check, exhibited
 from isolde.engines.record import (
@@ -71,11 +74,12 @@ _PATIENCE_WITH_FAULTS_S = 60.0
 def run_keys(target: Target, settings: Settings, options: RunOptions, listener: Listener) -> Report:
     """Runs the workload on a private table, checks what was seen, and removes the table."""
     database, workload = target.database, settings.workload
-    offer = (offer_named(database, target.isolation) if target.isolation else database.offers()[-1]).of(workload.kind)
+    offer = offer_named(database, target.isolation) if target.isolation else database.offers()[-1]
+    offer = offer.of(workload.kind, settings.shapes)
     asked = list(dict.fromkeys(options.levels)) or [_claimed(offer, options)]
     refuse_uncertain(target, options)
     directory = options.output or new_directory(target.adapter, offer.name)
-    table = Table(f"isolde_{secrets.token_hex(6)}", workload.kind, settings.keys)
+    table = Table(f"isolde_{secrets.token_hex(6)}", workload.kind, settings.keys, settings.shapes)
     bounds = options.bounds
     job = replace(
         keyvalue_job(
@@ -102,7 +106,12 @@ def run_keys(target: Target, settings: Settings, options: RunOptions, listener: 
                 recorded.certified = certified(recovery, recorded.outcome, recorded.history)
         report = _judged(recorded, asked, options)
         facts = _facts(recorded, asked, offer, settings, database.version())
-        report = replace(report, facts=(*report.facts, replace(facts, table=table.name if options.keep else None)))
+        facts = replace(
+            facts,
+            table=table.name if options.keep else None,
+            lead=lead(report, offer, database.version(), _columns(recorded)),
+        )
+        report = replace(report, facts=(*report.facts, facts))
         listener.found(report)
         if recorded.outcome.interrupted:
             raise RunInterrupted(recorded.history, private.done())
@@ -171,6 +180,13 @@ def _judged(recorded: _Recorded, asked: list[Level], options: RunOptions) -> Rep
     return replace(report, findings=tuple(findings))
 
 
+def _columns(recorded: _Recorded) -> Columns | None:
+    """The history, if it was judged whole and by its values."""
+    if recorded.certified is not None or recorded.windows is not None:
+        return None
+    return read(str(recorded.history))
+
+
 def _durable(lost: Sequence[Lost] | None) -> Finding:
     if lost is None:
         unknown = NotProved("the database was not read after the last fault")
@@ -200,12 +216,17 @@ def _facts(recorded: _Recorded, asked: list[Level], offer: Offer, settings: Sett
         ran=ran(recorded.outcome),
         check_seconds=recorded.checked_s + time.monotonic() - recorded.begun,
         history=str(recorded.history),
+        shapes=_shapes(settings),
         again=f"isolde check {levels} {windows.last if windows else recorded.history}",
         faults=tuple(FaultFacts(event.fault.value, event.begun, event.healed) for event in recorded.events),
         lost=None if recorded.lost is None else _lost(recorded.lost),
         windows=windows,
         certificate=certificate_facts(recorded.certified),
     )
+
+
+def _shapes(settings: Settings) -> tuple[str, ...]:
+    return () if settings.shapes == (PLAIN,) else tuple(str(shape) for shape in settings.shapes)
 
 
 def ran(outcome: Outcome) -> Ran:
@@ -220,6 +241,7 @@ def ran(outcome: Outcome) -> Ran:
         tally.reconnected,
         outcome.interrupted,
         failure,
+        tally.given_up,
     )
 
 
@@ -258,7 +280,8 @@ class _PrivateTable:
             return ""
         self._over = True
         name = self._table.name
-        command = self._target.adapter.removal.format(table=name)
+        removal = self._target.adapter.removal
+        command = "; ".join(removal.format(table=one) for one in tables_to_drop(self._table))
         try:
             aside(lambda: self._target.database.drop(self._table), ASIDE_S)
         except IsoldeError as error:
@@ -356,6 +379,21 @@ def refuse_what_it_cannot(adapter: Adapter, workload: Workload, deletes: float) 
             raise UsageError(f"the workload {workload.name} needs {feature}, which {adapter.name} lacks: {ability.how}")
 
 
+def refuse_shapes(adapter: Adapter, workload: Workload, options: RunOptions) -> None:
+    """Refuses shapes of tables where there are no tables, or where nothing is known of them."""
+    shapes = options.of_keys.shapes
+    if shapes == (PLAIN,):
+        return
+    if not adapter.able(Feature.SQL).able:
+        raise UsageError(f"{adapter.name} has no tables, and so no shapes of tables; leave --columns, --index, … out")
+    if options.certify:
+        raise UsageError(
+            "--certify asks for the order of the plain table's versions; it does not go with shapes of tables"
+        )
+    if workload.kind is Kind.LISTS and len(shapes) == 1 and shapes[0].list_column:
+        raise UsageError(f"--list-column is for registers; the lists of {workload.name} are text columns already")
+
+
 def new_directory(adapter: Adapter, what: str) -> Path:
     """A place of its own for a run."""
     moment = datetime.now().strftime("%Y%m%d-%H%M%S")
@@ -373,5 +411,6 @@ def _meta(database: Database, url: str, offer: Offer, settings: Settings, sessio
         "keys": settings.keys,
         "distribution": settings.distribution,
         "deletes": settings.deletes,
+        "shapes": [str(shape) for shape in settings.shapes],
         "seed": settings.seed,
     }

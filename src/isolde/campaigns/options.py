@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from isolde.databases.shapes import PLAIN, Shape
 from isolde.engines.record import Fault, Progress
 from isolde.findings import Report
 from isolde.levels import Level
@@ -40,7 +41,7 @@ class Bounds:
 
     @property
     def planned(self) -> int | None:
-        """How many transactions are sent; ``None`` if only the time bounds them."""
+        """How many transactions are to come to their end; ``None`` if only the time bounds them."""
         if self.transactions is not None or self.seconds is not None:
             return self.transactions
         return _TRANSACTIONS_MAX if self.until_violation else TRANSACTIONS
@@ -48,13 +49,14 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class KeyOptions:
-    """How a key-value workload is made; ``None`` is the workload's own."""
+    """How a key-value workload is made; ``None`` is the workload's own. No ``shapes`` are all that the database has."""
 
     keys: int | None = None
     operations: int | None = None
     distribution: str = "uniform"
     blind_writes: float | None = None
     deletes: float = 0.0
+    shapes: tuple[Shape, ...] = (PLAIN,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,12 @@ from isolde.databases import Offer, offer_named
 from isolde.databases.recovery import Recovery
 from isolde.engines.record import Job, Outcome, Run, Watcher, finish, refuse_place
 from isolde.engines.record.application import Installation
-from isolde.engines.record.application.predicates import predicate_job
+from isolde.engines.record.application.statements import statement_job
+from isolde.engines.record.client import Surroundings
 from isolde.errors import OutsideError, UsageError
 from isolde.findings import Report, RunFacts
 from isolde.levels import Level, row
-from isolde.workloads.predicates import NAME, OPERATIONS, Mix, application, mix_named
+from isolde.workloads.predicates import NAME, OPERATIONS, Draws, Mix, Step, application, mix_named
 
 _FIRST_ROUND = 500
 
@@ -53,11 +55,16 @@ def run_predicates(target: Target, options: RunOptions, listener: Listener) -> R
     keys = options.of_keys.keys or mix.keys
     made = application(keys)
     installation = Installation(target.database, dialect, made, made.scale, prefix, options.bounds.timeout_s)
-    job = predicate_job(
+    operations = options.of_keys.operations or OPERATIONS
+
+    def plans(number: int, shared: Surroundings) -> Callable[[], tuple[Step, ...]]:
+        alone = shared.recovery is not None and shared.recovery.only_last
+        return Draws(mix, keys, operations, number, seed=options.seed, alone=alone).next
+
+    job = statement_job(
         installation,
         offer,
-        mix,
-        operations=options.of_keys.operations or OPERATIONS,
+        plans,
         sessions=options.bounds.sessions,
         directory=directory,
         meta=_meta(target, offer, mix, keys, options),

@@ -81,7 +81,7 @@ def workloads(application: str | None, as_json: bool) -> int:
 
     With the name of an APPLICATION, or a file with one: its transactions, sizes and invariants.
     """
-    from isolde.workloads import WORKLOADS, predicates, sql
+    from isolde.workloads import WORKLOADS, counter, predicates, sql
     from isolde.workloads.applications import APPLICATIONS, application_named
 
     if application == predicates.NAME:
@@ -90,6 +90,9 @@ def workloads(application: str | None, as_json: bool) -> int:
         return 0
     if application == sql.NAME:
         click.echo(f"{sql.NAME}: {sql.MEANING}; --sessions, --tables, --operations and --keys say how large a round is")
+        return 0
+    if application == counter.NAME:
+        click.echo(f"{counter.NAME}: {counter.MEANING}; {counter.KEYS} counters unless --keys says otherwise")
         return 0
     if application is not None:
         if any(entry.name == application for entry in WORKLOADS):
@@ -133,21 +136,22 @@ def workloads(application: str | None, as_json: bool) -> int:
                 "mixes": mixes,
             }
         )
-        rows.append(
+        rows += [
             {
-                "name": sql.NAME,
+                "name": entry.NAME,
                 "kind": "tables",
-                "operations": sql.OPERATIONS,
-                "meaning": sql.MEANING,
-                "source": sql.SOURCE,
+                "operations": entry.OPERATIONS,
+                "meaning": entry.MEANING,
+                "source": entry.SOURCE,
                 "needs": ["sql"],
             }
-        )
+            for entry in (sql, counter)
+        ]
         click.echo(dumped({"workloads": rows, "applications": applications}))
         return 0
     body = [(entry.name, entry.kind.value, entry.meaning, entry.source) for entry in WORKLOADS]
     body.append((predicates.NAME, "tables", predicates.MEANING, predicates.SOURCE))
-    body.append((sql.NAME, "tables", sql.MEANING, sql.SOURCE))
+    body += [(entry.NAME, "tables", entry.MEANING, entry.SOURCE) for entry in (sql, counter)]
     body += [(entry.name, "tables", entry.meaning, entry.source) for entry in APPLICATIONS.values()]
     click.echo(_table([("WORKLOAD", "OF", "MEANING", "SOURCE"), *body]))
     return 0

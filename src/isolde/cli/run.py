@@ -35,6 +35,7 @@ from isolde.cli.schedule import play_file
 from isolde.databases.pep249 import Style
 from isolde.databases.pep249_connection import MARKS
 from isolde.databases.servers import KINDS
+from isolde.databases.shapes import PLAIN, Shape, WriteForm
 from isolde.engines.record import Fault
 from isolde.errors import UsageError
 from isolde.findings import Report
@@ -103,6 +104,24 @@ from isolde.workloads.sql import SESSIONS as SQL_SESSIONS
     default=0.0,
     metavar="SHARE",
     help="Writes that remove the key instead; it is inserted again by whoever finds it gone. [default: 0]",
+)
+@click.option(
+    "--columns", type=click.IntRange(1, 8), default=1, help="Value columns a row; each is a key. [default: 1]"
+)
+@click.option("--index", is_flag=True, help="An index on every value column.")
+@click.option("--unique", is_flag=True, help="A unique index on the key and each value column.")
+@click.option("--list-column", is_flag=True, help="Values in lists of one element, or as text.")
+@click.option("--key-updates", is_flag=True, help="Each write changes the row's primary key.")
+@click.option("--foreign-key", is_flag=True, help="Rows of another table refer to the rows that are written.")
+@click.option(
+    "--write-form",
+    type=click.Choice([form.value for form in WriteForm]),
+    default=WriteForm.UPDATE.value,
+    show_default=True,
+    help="The statement that writes a value.",
+)
+@click.option(
+    "--shapes", type=click.Choice(["all"]), help="All shapes of tables and forms of writes, key after key the next."
 )
 @click.option(
     "--scale",
@@ -246,6 +265,7 @@ def _options(faults: tuple[Fault, ...], options: dict[str, Any]) -> RunOptions:
             options["distribution"],
             options["blind_writes"],
             options["deletes"],
+            _shapes(options),
         ),
         of_application=ApplicationOptions(options["sizes"], options["mix"], options["by_kind"]),
         seed=options["seed"],
@@ -257,6 +277,26 @@ def _options(faults: tuple[Fault, ...], options: dict[str, Any]) -> RunOptions:
         budget=options["budget"],
         tables=options["tables"],
     )
+
+
+def _shapes(options: dict[str, Any]) -> tuple[Shape, ...]:
+    """The shapes of tables that are asked for; none stands for all that the database has."""
+    shape = Shape(
+        options["columns"],
+        options["index"],
+        options["unique"],
+        options["list_column"],
+        options["key_updates"],
+        options["foreign_key"],
+        WriteForm(options["write_form"]),
+    )
+    if options["shapes"] is None:
+        return (shape,)
+    if shape != PLAIN:
+        raise UsageError(
+            f"--shapes {options['shapes']} goes through all of them; it does not go with one of them ({shape})"
+        )
+    return ()
 
 
 @contextmanager
@@ -297,7 +337,21 @@ def _refuse_beside_matrix(options: dict[str, Any]) -> None:
             raise UsageError(f"--matrix runs every level by itself and records nothing; it does not go with {option}")
 
 
-_OF_KEYS = ("keys", "operations", "distribution", "blind_writes", "deletes")
+_OF_KEYS = (
+    "keys",
+    "operations",
+    "distribution",
+    "blind_writes",
+    "deletes",
+    "columns",
+    "index",
+    "unique",
+    "list_column",
+    "key_updates",
+    "foreign_key",
+    "write_form",
+    "shapes",
+)
 
 
 def _refuse_beside_application(workload: str) -> None:

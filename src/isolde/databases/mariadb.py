@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from isolde.databases.contract import Adapter, Database, Kind, Offer, Rows, Table
 from isolde.databases.error_words import of_mysql
-from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, first_rows, statements
+from isolde.databases.keyvalue import PARAMETERS_MAX, Dialect, KeyValueConnection, TableTexts, abilities, tables
 from isolde.databases.urls import Address, addresses_of, seconds_of
 from isolde.databases.waiting import FILL_S, LOCK_S, aside, patiently
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed, UsageError
@@ -30,10 +30,14 @@ from isolde.tx import dialects
 # mysqlclient takes half the processor time, but needs a compiler and a C library to be installed.
 _DRIVERS = ("MySQLdb", "pymysql")
 _DIALECT = Dialect(
-    marks=("%s", "%s", "%s"),
+    marks=("%s",) * PARAMETERS_MAX,
     concatenation="CONCAT({0}, {1})",
     text="LONGTEXT CHARACTER SET ascii",
     options=" ENGINE=InnoDB",
+    upsert="ON DUPLICATE KEY UPDATE {0}",
+    inserted="VALUES({0})",
+    lists=("LONGTEXT CHARACTER SET ascii", "{0}", "{0}"),
+    indexed_text="{0}(100)",
 )
 _PORT = 3306
 _CONNECT_S = 10
@@ -61,7 +65,7 @@ _OFFERS = (
         Level.PREFIX,
         "one snapshot for all reads, but updates can be lost, and an update works on newer rows than reads show; "
         "with innodb_snapshot_isolation (MariaDB, also as an option in the URL) snapshot isolation",
-        lists=Level.PL_2,
+        shared=Level.PL_2,
     ),
     Offer("serializable", "SERIALIZABLE", Level.SERIALIZABLE, "reads lock what they see"),
 )
@@ -74,7 +78,7 @@ _TIDB_OFFERS = (
         "REPEATABLE READ",
         Level.PREFIX,
         "one snapshot for all reads, but in the pessimistic mode an update works on newer rows than reads show",
-        lists=Level.PL_2,
+        shared=Level.PL_2,
     ),
 )
 _TIDB_OPTIMISTIC = Offer(
@@ -226,17 +230,10 @@ class MariadbDatabase:
         return self._addresses[0]
 
     def create(self, table: Table) -> None:
-        texts = statements(table, _DIALECT)
         with closing(self.administrator()) as session:
             try:
                 with patiently(session, FILL_S):
-                    session.execute(texts.create)
-                    try:
-                        _fill(session, table)
-                    except (Aborted, StatementFailed):
-                        # CREATE TABLE is a transaction of its own here, and is not undone with the rest.
-                        session.execute(texts.drop)
-                        raise
+                    _make(session, tables(table, _DIALECT))
             except OutsideError as error:
                 reason = getattr(error, "reason", error)
                 raise DatabaseUnavailable(f"{self._shown}: cannot make the table {table.name}: {reason}") from None
@@ -269,7 +266,9 @@ class MariadbDatabase:
             # Somebody may look at the table in a transaction that he leaves open; the server would wait for a day.
             with suppress(StatementFailed):
                 session.execute(f"SET SESSION lock_wait_timeout = {LOCK_S:.0f}")
-            session.execute(statements(table, _DIALECT).drop)
+            for texts in tables(table, _DIALECT):
+                for text in texts.drops:
+                    session.execute(text)
 
     def close(self) -> None:
         """Nothing is kept between calls."""
@@ -349,12 +348,30 @@ def _settings(address: Address) -> list[str]:
     return [f"SET SESSION {name} = {value if value.isdigit() else repr(value)}" for name, value in variables.items()]
 
 
-def _fill(session: MariadbConnection, table: Table) -> None:
-    rows = first_rows(table)
+def _make(session: MariadbConnection, made: list[TableTexts]) -> None:
+    done: list[str] = []
+    try:
+        for texts in made:
+            for text in texts.creates:
+                session.execute(text)
+                if text.startswith("CREATE TABLE"):
+                    # What refers to a table is made after it, and goes before it.
+                    done.insert(0, text.split()[2])
+            _fill(session, texts)
+    except (Aborted, StatementFailed):
+        # CREATE TABLE is a transaction of its own here, and is not undone with the rest.
+        for name in done:
+            session.execute(f"DROP TABLE {name}")
+        raise
+
+
+def _fill(session: MariadbConnection, texts: TableTexts) -> None:
+    rows = list(texts.numbers())
+    one = f"({', '.join('%s' if value == 'k' else value for value in texts.first)})"
     for start in range(0, len(rows), _ROWS_MAX):
         some = rows[start : start + _ROWS_MAX]
-        marks = ", ".join(["(%s, %s)"] * len(some))
-        session.execute(f"INSERT INTO {table.name} (k, v) VALUES {marks}", [value for row in some for value in row])
+        text = f"INSERT INTO {texts.name} ({', '.join(texts.columns)}) VALUES {', '.join([one] * len(some))}"
+        session.execute(text, [value for row in some for value in row])
 
 
 def _version(session: MariadbConnection) -> str:
@@ -398,7 +415,8 @@ def _answer(session: MariadbConnection, query: str) -> object:
 
 def _has_rows(session: MariadbConnection, table: Table) -> bool:
     try:
-        return _one(session, f"SELECT COUNT(*) FROM {table.name}") == table.keys
+        made = tables(table, _DIALECT)
+        return all(_one(session, f"SELECT COUNT(*) FROM {texts.name}") == texts.rows for texts in made)
     except StatementFailed:
         return False
 

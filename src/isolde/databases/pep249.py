@@ -24,11 +24,12 @@ from types import ModuleType
 from typing import Any
 
 from isolde.databases.contract import Adapter, Database, Kind, Offer, Rows, Table
-from isolde.databases.keyvalue import Dialect, abilities, first_rows, statements
+from isolde.databases.keyvalue import Dialect, abilities, tables
 from isolde.databases.pep249_connection import MARKS, Driver, DriverConnection, begins_late, end_connection
 from isolde.databases.pep249_errors import one_line
 from isolde.databases.pep249_level import levelled
 from isolde.databases.pep249_proof import Proof
+from isolde.databases.shapes import SHAPES, WriteForm
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed, UsageError
 from isolde.levels import Level
 from isolde.masking import hide, secrets_of
@@ -84,12 +85,16 @@ class DriverDatabase:
             raise
 
     def _create(self, table: Table, dialect: Dialect) -> None:
-        texts = statements(table, dialect)
-        self._define(texts.create)
+        made = tables(table, dialect)
+        for texts in made:
+            for text in texts.creates:
+                self._define(text)
         with closing(DriverConnection(self._driver, table, dialect)) as connection:
             connection.begin(self._offers[0])
-            for row in first_rows(table):
-                connection.execute(texts.insert, row)
+            for texts in made:
+                insert = texts.insert(dialect)
+                for row in texts.numbers():
+                    connection.execute(insert, row)
             connection.commit()
 
     def _define(self, text: str) -> None:
@@ -179,14 +184,18 @@ class DriverDatabase:
             return self._proofs[table.name]
 
     def drop(self, table: Table) -> None:
-        text = statements(table, self._driver.dialect).drop
+        for texts in tables(table, self._driver.dialect):
+            for text in texts.drops:
+                self._remove(text, texts.name)
+
+    def _remove(self, text: str, name: str) -> None:
         for _ in range(_DROP_TRIES):
             try:
                 return self._define(text)
             except (Aborted, StatementFailed, ConnectionLost) as error:
                 reason = _reason(error)
                 time.sleep(_DROP_PAUSE_S)
-        raise DatabaseUnavailable(f"{self._driver.name}: cannot remove the table {table.name}: {reason}")
+        raise DatabaseUnavailable(f"{self._driver.name}: cannot remove the table {name}: {reason}")
 
     def close(self) -> None:
         """Nothing is kept open between connections."""
@@ -337,6 +346,8 @@ def _adapter(driver: Driver, database: DriverDatabase) -> Adapter:
             sql=f"the SQL of the database, by {driver.name}",
             no_order="PEP 249 has no way to ask for the order of commits",
         ),
+        # How an upsert is spelled, what a text is called and how it is indexed differ too much.
+        shapes=tuple(s for s in SHAPES if not (s.index or s.unique or s.list_column or s.writes is WriteForm.UPSERT)),
         open=opened,
         driver=driver.name,
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from isolde.databases.contract import Adapter, Database, Kind, Offer, Rows, Table
 from isolde.databases.error_words import of_sqlstate
-from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, statements
+from isolde.databases.keyvalue import PARAMETERS_MAX, Dialect, KeyValueConnection, TableTexts, abilities, tables
 from isolde.databases.urls import addresses_of, seconds_of
 from isolde.databases.waiting import FILL_S, LOCK_S, patiently
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed, UsageError
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 # Rows stay on their page when they are updated. Where they move, SERIALIZABLE takes the readers of a page for those of the row:
 # with 20 sessions nearly half of all transactions are aborted, instead of a few in a hundred.
-_DIALECT = Dialect(marks=("$1", "$2", "$3"), options=" WITH (fillfactor = 50)")
+_DIALECT = Dialect(
+    marks=tuple(f"${number}" for number in range(1, PARAMETERS_MAX + 1)),
+    lists=("BIGINT[]", "ARRAY[{0}]::BIGINT[]", "{0}[1]"),
+    options=" WITH (fillfactor = 50)",
+)
 _CONNECT_S = 10.0
 
 _OFFERS = (
@@ -225,13 +229,12 @@ class PostgresqlDatabase:
                 ) from None
 
     def _create(self, session: PostgresqlConnection, table: Table) -> None:
-        first = "0" if table.kind is Kind.REGISTERS else "''"
         with patiently(session, FILL_S):
             session.execute("BEGIN")
-            session.execute(statements(table, _DIALECT).create)
-            session.execute(
-                f"INSERT INTO {table.name} (k, v) SELECT k, {first} FROM generate_series(0, {table.keys - 1}) AS k"
-            )
+            for texts in tables(table, _DIALECT):
+                for text in texts.creates:
+                    session.execute(text)
+                session.execute(_filled(texts))
             session.commit()
 
     def connect(self, table: Table) -> PostgresqlConnection:
@@ -246,7 +249,9 @@ class PostgresqlDatabase:
             # Somebody may look at the table, and keep it locked for as long as he likes.
             with suppress(StatementFailed):
                 session.execute(f"SET lock_timeout = '{LOCK_S:g}s'")
-            session.execute(statements(table, _DIALECT).drop)
+            for texts in tables(table, _DIALECT):
+                for text in texts.drops:
+                    session.execute(text)
 
     def close(self) -> None:
         """Nothing is kept between calls."""
@@ -266,6 +271,11 @@ class PostgresqlDatabase:
             return kind(connection, OperationalError, table or Table("", Kind.REGISTERS, 0))
         connection.finish()
         raise failure(f"{self._shown}: {hide(reason, secrets_of(self._url))}")
+
+
+def _filled(texts: TableTexts) -> str:
+    columns, first = ", ".join(texts.columns), ", ".join(texts.first)
+    return f"INSERT INTO {texts.name} ({columns}) SELECT {first} FROM generate_series(0, {texts.rows - 1}) AS k"
 
 
 def _conninfo(url: str) -> bytes:

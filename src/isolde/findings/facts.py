@@ -38,6 +38,8 @@ class Ran:
     reconnected: int
     interrupted: bool = False
     failure: str | None = None
+    given_up: int = 0
+    """Plans that were aborted each time that they were tried, and left."""
 
     @property
     def ended(self) -> int:
@@ -81,6 +83,10 @@ class RunFacts:
     lost: tuple[LostWrite, ...] | None = ()
     windows: WindowFacts | None = None
     certificate: CertificateFacts | None = None
+    shapes: tuple[str, ...] = ()
+    """What the tables were like, if not plain."""
+    lead: str = ""
+    """What was met, in one sentence for a person."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ def as_text(report: Report, paint: Paint = lambda text, _: text, *, all_cases: b
     if report.fact(Assignments) is not None:
         return render_infer(report, paint)
     text = render_general(report, paint)
+    if (run := report.fact(RunFacts)) is not None:
+        return f"{render_run(run)}\n{text}"
     return text if (sql := report.fact(SqlRunFacts)) is None else f"{render_sql_run(sql)}\n{text}"
 
 
@@ -45,5 +47,7 @@ def as_document(report: Report) -> dict[str, Any]:
         return ({} if run is None else run_document(run)) | document(report)
     if report.fact(Assignments) is not None:
         return infer_document(report)
+    if (run := report.fact(RunFacts)) is not None:
+        return run_document(run) | general_document(report)
     sql = report.fact(SqlRunFacts)
     return ({} if sql is None else sql_run_document(sql)) | general_document(report)

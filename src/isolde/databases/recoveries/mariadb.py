@@ -151,7 +151,7 @@ class ListeningMariadb(MariadbConnection):
         super().append(key, element)
         self._note(reads=False)
 
-    def compare_and_set(self, key: int, expected: int, new: int) -> Swap:
+    def compare_and_set(self, key: int, expected: int | None, new: int) -> Swap:
         swap = super().compare_and_set(key, expected, new)
         self._note(reads=self._at in _LOCKING)
         return swap

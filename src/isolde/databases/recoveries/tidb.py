@@ -132,7 +132,7 @@ class ListeningTidb(MariadbConnection):
         super().append(key, element)
         self._heard = Heard(self._start, None, True, (key,))
 
-    def compare_and_set(self, key: int, expected: int, new: int) -> Swap:
+    def compare_and_set(self, key: int, expected: int | None, new: int) -> Swap:
         swap = super().compare_and_set(key, expected, new)
         self._heard = Heard(self._start, self._read_at(newest=True), swap.applied, (key,))
         return swap

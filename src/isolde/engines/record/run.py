@@ -26,6 +26,8 @@ from isolde.formats.recording import HEADER, HISTORY, SESSIONS, merged
 _POLL_S = 0.1
 # How long a stop waits for transactions in flight before their connections are broken off.
 _GRACE_S = 5.0
+# So many plans of a session that come to nothing, one after the other, end it if no time does.
+_IN_VAIN_MAX = 200
 # How long beyond its time a session may not have come back before it is taken to be lost: longer than any driver waits by itself.
 _STUCK_S = 30.0
 
@@ -44,7 +46,7 @@ class Worker:
 class Job:
     """What is run, and where it is recorded.
 
-    ``worker`` makes a session. ``transactions`` counts planned ones (retries come on top); ``timeout_s`` bounds one transaction;
+    ``worker`` makes a session. ``transactions`` counts those that come to their end; ``timeout_s`` bounds one transaction;
     ``patience_s`` is how long a session tries to reach the database again. ``about`` are further fields of the header, each as
     JSON: what the tables are and hold, for a run of an application. ``recovery`` listens to what the database says of its order.
     """
@@ -201,14 +203,17 @@ class Run:
         deadline = None if job.seconds is None else self._begun + job.seconds
         every = _share(self._watcher.first_round, job.sessions, number)
         meet = every
-        done = 0
+        done = in_vain = 0
         try:
             while not stop.is_set() and (quota is None or done < quota):
                 if deadline is not None and time.monotonic() > deadline:
                     break
-                worker.client.step(worker.next_plan())
-                done += 1
-                if meet is not None and done >= max(1, meet):
+                ended = worker.client.step(worker.next_plan())
+                done += ended
+                in_vain = 0 if ended else in_vain + 1
+                if in_vain >= _IN_VAIN_MAX and deadline is None:
+                    break
+                if meet is not None and ended and done >= max(1, meet):
                     self._gate.arrive()
                     if self._watcher.looking:
                         worker.client.step(worker.look_at_all)

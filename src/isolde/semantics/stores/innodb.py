@@ -28,6 +28,7 @@ from isolde.semantics.stores.innodb_statements import InnodbStatement
 from isolde.semantics.stores.machine import Execution, Model, Sent, State, Transaction
 from isolde.semantics.stores.requests import SKIPPED, Blocked, Draw, Failure, Look, Place, Put
 from isolde.semantics.stores.rows import Changes, TransactionId, Version, View, overlaid
+from isolde.semantics.tables.view import Row
 from isolde.tx.dialects import Dialect
 from isolde.tx.queries import Patience
 
@@ -267,17 +268,30 @@ class InnoDB(Model):
         return None
 
     def _put(self, state: State, transaction: Transaction, request: Put) -> int:
-        table = request.table
+        table, number = request.table, request.number
         before = None
-        if request.number is not None:
-            before = self._newest(state, transaction, table, request.number)
-        number = self.write(state, transaction, table, request.number, request.row)
+        if number is None:
+            number = self._deleted(state, transaction, table, request.row)
+        else:
+            before = self._newest(state, transaction, table, number)
+        number = self.write(state, transaction, table, number, request.row)
         # The clustered index now; the others when the statement comes to them.
         clustered = self.indexes[table][0]
         for row in (None if before is None else before.row, request.row):
             if row is not None:
                 self._wrote(state, transaction, ("rec", table, clustered.place, clustered.entry(row, number)))
         return number
+
+    def _deleted(self, state: State, transaction: Transaction, table: int, row: Row | None) -> int | None:
+        """The record that the transaction has deleted under the same primary key: a new row takes its place, and its locks."""
+        clustered = self.indexes[table][0]
+        if row is None or not clustered.columns:
+            return None
+        for number, own in transaction.own[table].items():
+            old = state.committed[table].versions.get(number) if own is None else None
+            if old is not None and clustered.entry(old.row, number) == clustered.entry(row, number):
+                return number
+        return None
 
     @staticmethod
     def _wrote(state: State, transaction: Transaction, place: Place) -> None:
