@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import socket
 import time
@@ -42,6 +43,16 @@ _OFFERS = (
         "repeatable-read", "REPEATABLE READ", Level.SNAPSHOT_ISOLATION, "the snapshot is taken at the first statement"
     ),
     Offer("serializable", "SERIALIZABLE", Level.SERIALIZABLE, "snapshots, with dangerous structures aborted (SSI)"),
+)
+# CockroachDB takes every name, and makes SERIALIZABLE of it where the cluster does not let it be READ COMMITTED.
+_COCKROACHDB = (
+    Offer(
+        "read-committed",
+        "READ COMMITTED",
+        Level.READ_COMMITTED,
+        "from 23.2, where sql.txn.read_committed_isolation.enabled is on",
+    ),
+    Offer("serializable", "SERIALIZABLE", Level.SERIALIZABLE, "by timestamps; not by the clock of other sessions"),
 )
 _BEGIN = {offer.name: f"BEGIN ISOLATION LEVEL {offer.called}" for offer in _OFFERS}
 
@@ -211,13 +222,13 @@ class PostgresqlDatabase:
         except (ConnectionLost, StatementFailed) as error:
             raise DatabaseUnavailable(f"{self._shown}: {error.reason}") from None
         # What follows names the machine and the compiler.
-        self._version = str(told[0][0]).partition(" on ")[0] if told else ""
+        self._version = re.split(r" on | \(x86| \(aarch", str(told[0][0]))[0] if told else ""
 
     def version(self) -> str:
         return self._version
 
     def offers(self) -> tuple[Offer, ...]:
-        return _OFFERS
+        return _COCKROACHDB if self._version.startswith("CockroachDB ") else _OFFERS
 
     def create(self, table: Table) -> None:
         with closing(self._session(DatabaseUnavailable, table, PostgresqlConnection)) as session:
@@ -417,7 +428,8 @@ ADAPTER = Adapter(
         order="logical decoding (wal_level = logical), and the snapshot of every statement; predicates too",
     ),
     open=_open,
-    untested="CockroachDB, which speaks this protocol: its levels are not told apart, and its order is not asked for",
+    untested="CockroachDB, which names itself behind postgresql://: its levels, and its order at SERIALIZABLE "
+    "(timestamps of commits, a changefeed) on keys, as documented",
     dialect=dialects.Dialect.POSTGRESQL,
     counts="found",
     driver="psycopg",
