@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from isolde._core import FailedCas
-from isolde.campaigns.audit import BUDGET, DEFINITIONS, AuditQuestion, audit_file
+from isolde.campaigns.audit import BUDGET, DEFINITIONS, ENCODINGS, AuditQuestion, audit_file
 from isolde.cli.keeping import keep_report, report_option
 from isolde.cli.main import Exit, paint, say, status_of
 from isolde.cli.reading import reading_of, reading_options
@@ -63,6 +65,19 @@ _SERIOUS = (Exit.USAGE, Exit.OUTSIDE, Exit.VIOLATED, Exit.UNDECIDED, Exit.HOLDS)
 )
 @click.option("--time", "seconds", type=click.FloatRange(min=0), metavar="SECONDS", help="Time for one level.")
 @click.option(
+    "--heuristics",
+    default="all",
+    show_default=True,
+    metavar="LIST",
+    help="Those of the paper that are used: h1 (indexes), h2 or h2=K (a window of K states), h3 (concretisation, for --encoding),"
+    " h4 (a stronger level first); all, or none.",
+)
+@click.option(
+    "--encoding",
+    type=click.Choice(ENCODINGS),
+    help="Ask a solver about the paper's definition, with states told in this way; for statements by primary key.",
+)
+@click.option(
     "--witness-order", is_flag=True, help="Print the order that explains a satisfied level, and what was read."
 )
 @report_option
@@ -80,6 +95,8 @@ def audit(
     skip_unsupported: bool,
     budget: int,
     seconds: float | None,
+    heuristics: str,
+    encoding: str | None,
     witness_order: bool,
     report: str | None,
 ) -> int:
@@ -89,7 +106,9 @@ def audit(
     order, and on every state, that the level allows, until one explains all answers.
     """
     pairs = tuple(_pair(text) for text in settings)
-    question = AuditQuestion(names, definition, pairs, session_order, skip_unsupported, budget, seconds, witness_order)
+    question = AuditQuestion(
+        names, definition, pairs, session_order, skip_unsupported, budget, seconds, witness_order, heuristics, encoding
+    )
     if report is not None and len(logs) > 1:
         raise UsageError("--report takes one log at a time")
     reading = reading_of(failed_cas, line_limit, size_limit)

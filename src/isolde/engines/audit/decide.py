@@ -10,7 +10,9 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from isolde.engines.audit.encoded import Encoded, Encoding
 from isolde.engines.audit.follow import Following, run_at
+from isolde.engines.audit.heuristics import ALL, Heuristics
 from isolde.engines.audit.log import Entry, Log, relinked
 from isolde.engines.audit.paper import PaperSearch
 from isolde.engines.audit.parts import failures, refuted
@@ -18,7 +20,7 @@ from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
 from isolde.engines.audit.search import Allowance, End, Placed, Search
 from isolde.engines.audit.timeline import Timeline
-from isolde.errors import MistakeError
+from isolde.errors import InputError, MistakeError
 
 SEARCH_MAX = 3_000
 NEEDS_TIMES = "a strict level needs start and end of every committed transaction, which this log does not have"
@@ -35,16 +37,28 @@ class Decision:
     part: tuple[Entry, ...] = ()
     """Transactions that show by themselves that nothing explains the log, with their statements that do, where it is refuted."""
     reason: str = ""
+    explained: int = 0
+    """Of what a solver refuted: how many transactions, by ``end``, some choice of states explains."""
 
 
-def decide(log: Log, reading: Reading, allowance: Allowance, *, follow: bool = True) -> Decision:
-    """Whether the level explains the whole log."""
+def decide(
+    log: Log,
+    reading: Reading,
+    allowance: Allowance,
+    *,
+    follow: bool = True,
+    heuristics: Heuristics = ALL,
+    encoding: Encoding | None = None,
+) -> Decision:
+    """Whether the level explains the whole log. With an encoding, a solver says so, by the paper's definition."""
     if reading.strict and not log.timed and not (reading.paper and reading.reads is Reads.LATEST):
         return Decision(End.SPENT, "search", 0, reason=NEEDS_TIMES)
+    if encoding is not None:
+        return _by_solver(log, reading, allowance, heuristics, encoding)
     if reading.paper:
         return _by_paper(log, reading, allowance)
     if follow:
-        found = _followed(log, reading, allowance)
+        found = _followed(log, reading, allowance, heuristics)
         if found is not None:
             return found
         if allowance.over:
@@ -88,10 +102,23 @@ def _not_found(replay: Replay, end: End, allowance: Allowance, method: str) -> D
     return Decision(end, method, allowance.spent, reason=reason)
 
 
-def _followed(log: Log, reading: Reading, allowance: Allowance) -> Decision | None:
+def _by_solver(
+    log: Log, reading: Reading, allowance: Allowance, heuristics: Heuristics, encoding: Encoding
+) -> Decision:
+    method = f"solver({encoding.value})"
+    search = Encoded(log, reading, encoding, heuristics, allowance)
+    try:
+        end = search.run()
+    except InputError as error:
+        return Decision(End.SPENT, method, search.queries, reason=str(error))
+    reason = "the solver did not decide within its time; give more with --time" if end is End.SPENT else ""
+    return Decision(end, method, search.queries, reason=reason, explained=search.failed)
+
+
+def _followed(log: Log, reading: Reading, allowance: Allowance, heuristics: Heuristics) -> Decision | None:
     """Follows the log; where that fails, what could not be placed may show by itself that nothing explains it."""
     own = Allowance(2**62, allowance.deadline)
-    following = Following(Replay(log), reading, log.entries, own)
+    following = Following(Replay(log), reading, log.entries, own, heuristics=heuristics)
     found = following.run()
     witness = tuple(following.timeline.placed)
     stuck = [one.entry for one in following.waiting.values()]

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
+from isolde.engines.audit.heuristics import ALL, WINDOW, Heuristics
 from isolde.engines.audit.log import Entry
 from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
@@ -24,8 +25,6 @@ from isolde.engines.audit.tables import Effects
 from isolde.engines.audit.timeline import Timeline
 from isolde.errors import MistakeError
 
-TRIES_MAX = 64
-"""States that a transaction tries when it is its turn."""
 WINDOWS = (4, 12, 40, 120)
 """How many placements are taken back, one after the other, where nothing fits any more."""
 KEPT = 1_000
@@ -59,6 +58,7 @@ class Following:
     entries: Sequence[Entry]
     allowance: Allowance
     by_end: bool = False
+    heuristics: Heuristics = ALL
     timeline: Timeline = field(init=False)
     stuck: Entry | None = None
     searched: int = 0
@@ -157,6 +157,8 @@ class Following:
             return self._on_last(entry)
         if self.reading.reads is Reads.ONE_SNAPSHOT:
             return self._one_snapshot(entry, max(lowest, since), last)
+        if not self.heuristics.stronger:
+            return self._by_statement(entry, [last] * len(entry.asks), lowest, last)
         hints = [self._hint(_statement_time(ask.start, ask.end, ask.is_query)) for ask in entry.asks]
         if all(hint >= last for hint in hints):
             return self._on_last(entry) or self._by_statement(entry, hints, lowest, last)
@@ -169,7 +171,8 @@ class Following:
         return True
 
     def _one_snapshot(self, entry: Entry, lowest: int, last: int) -> bool:
-        for state in self._near(self._hint(begin_time(entry)), lowest, last):
+        hint = self._hint(begin_time(entry)) if self.heuristics.stronger else last
+        for state in self._near(hint, lowest, last):
             if state == last:
                 if self._on_last(entry):
                     return True
@@ -221,7 +224,7 @@ class Following:
             return
         hint = max(lowest, min(hint, last))
         yield hint
-        for distance in range(1, TRIES_MAX):
+        for distance in range(1, self.heuristics.window or KEPT):
             if hint + distance <= last:
                 yield hint + distance
             if hint - distance >= lowest:
@@ -253,7 +256,7 @@ class Following:
     def _ended_before(self, time: int) -> int:
         """The state after the last one that ended before a time."""
         ends, last = self._ends, len(self._ends)
-        lowest = max(0, last - 4 * TRIES_MAX)
+        lowest = max(0, last - 4 * WINDOW)
         for state in range(last, lowest, -1):
             if _UNKNOWN < ends[state - 1] < time:
                 return state

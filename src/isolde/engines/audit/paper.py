@@ -115,9 +115,7 @@ class PaperSearch:
 
     # What a transaction may do
 
-    def _ways(
-        self, entry: Entry, instants: Sequence[Instant], last: int
-    ) -> Iterator[tuple[Effects, tuple[int, ...]]]:
+    def _ways(self, entry: Entry, instants: Sequence[Instant], last: int) -> Iterator[tuple[Effects, tuple[int, ...]]]:
         """``instants`` are those of the order, which ascend; ``last`` of them are placed."""
         if self.reading.reads is Reads.EACH_STATEMENT:
             yield from ((own, ()) for own in self._mixed(entry))
