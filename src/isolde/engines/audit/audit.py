@@ -225,9 +225,16 @@ def _refuted_by_solver(log: Log, asked: Reading, options: AuditOptions, explaine
     sentence = f"No choice of states gives all answers of the transactions up to {last.id}, in the order of end."
     if names:
         sentence += f" {_listed(names)} explains the log."
-    kind = "isolation" if names else "semantic"
     return FailingPrefix(
-        explained + 1, last.id, max(len(last.asks) - 1, 0), None, None, kind, sentence, (last.id,), tuple(names)
+        explained + 1,
+        last.id,
+        max(len(last.asks) - 1, 0),
+        None,
+        None,
+        "isolation" if names else "semantic",
+        sentence,
+        (last.id,),
+        tuple(names),
     )
 
 
