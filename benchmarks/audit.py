@@ -160,7 +160,7 @@ def _bank(transactions: int) -> None:
 
 
 def figure_8(limit: float) -> list[Curves]:
-    """Seconds for k - 1 transfers and one read, wrong (66) or right (400), at read committed, by encoding, while there is time."""
+    """Seconds for k - 1 transfers and one read, wrong (66) or right (400), at read committed, by encoding."""
     found = []
     for read in (66, 400):
         lines: dict[str, list[tuple[float, float]]] = {}

@@ -117,21 +117,41 @@ def _by_solver(
 
 def _followed(log: Log, reading: Reading, allowance: Allowance, heuristics: Heuristics) -> Decision | None:
     """Follows the log; where that fails, what could not be placed may show by itself that nothing explains it."""
+    if log.numbered:
+        found = _by_serial(log, reading, allowance)
+        if found is not None:
+            return found
     own = Allowance(2**62, allowance.deadline)
     following = Following(Replay(log), reading, log.entries, own, heuristics=heuristics)
-    found = following.run()
+    explained = following.run()
     witness = tuple(following.timeline.placed)
     stuck = [one.entry for one in following.waiting.values()]
     if following.stuck is not None and following.stuck not in stuck:
         stuck.append(following.stuck)
-    failing = [] if found else failures(following.timeline, stuck)
+    failing = [] if explained else failures(following.timeline, stuck)
     following.timeline.back_to_beginning()
-    if not found:
+    if not explained:
         allowance.over = own.over
         part = None if own.over else refuted(log, reading, failing, len(log.entries), allowance)
         return None if part is None else Decision(End.NONE, "replay and search", allowance.spent, part=part.entries)
     method = "replay and search" if following.searched else "replay"
     return Decision(End.FOUND, method, len(witness) + following.searched, witness)
+
+
+def _by_serial(log: Log, reading: Reading, allowance: Allowance) -> Decision | None:
+    """Follows the order that the database told, which need not be right."""
+    following = Following(Replay(log), reading, log.entries, Allowance(2**62, allowance.deadline), by_serial=True)
+    found = following.run()
+    witness = tuple(following.timeline.placed)
+    following.timeline.back_to_beginning()
+    if not found:
+        return None
+    try:
+        verify(log, reading, witness)
+    except MistakeError:
+        # The order was followed, but real time forbids it.
+        return None
+    return Decision(End.FOUND, "replay", len(witness) + following.searched, witness)
 
 
 def verify(log: Log, reading: Reading, witness: tuple[Placed, ...]) -> None:

@@ -59,6 +59,8 @@ class Following:
     allowance: Allowance
     by_end: bool = False
     heuristics: Heuristics = ALL
+    by_serial: bool = False
+    """Entries are taken in the order that the database told. It may break real time, so that the witness has to be verified."""
     timeline: Timeline = field(init=False)
     stuck: Entry | None = None
     searched: int = 0
@@ -109,6 +111,8 @@ class Following:
         """Entries by the time of their commit; the next ones by ``end`` are in ``_ahead``. Those in doubt are kept aside."""
         ahead, coming = self._ahead, iter(self.entries)
         width = 1 if self.by_end else AHEAD
+        if self.by_serial:
+            coming, width = iter(sorted(self.entries, key=lambda entry: entry.serial or 0)), 1
         more = True
         while True:
             while more and len(ahead) < width:
@@ -118,7 +122,8 @@ class Following:
                     break
                 self.note(entry)
                 if not entry.maybe:
-                    time = commit_time(entry) if self._timed and not self.by_end else entry.number
+                    timed = self._timed and not self.by_end and not self.by_serial
+                    time = commit_time(entry) if timed else entry.number
                     heappush(ahead, (time or 0, entry.number, entry))
             if not ahead:
                 return
