@@ -28,6 +28,9 @@ SMALL: dict[str, dict[str, int]] = {
 }
 LOCKING = [name for name in APPLICATIONS if name.endswith("-locking")]
 SMALL |= {name: SMALL[name.removesuffix("-locking")] for name in LOCKING}
+VARIANTS = [*LOCKING, "tpcc-nokeys"]
+"""Applications that are another one but for locks or keys."""
+SMALL["tpcc-nokeys"] = SMALL["tpcc"]
 TRANSACTIONS = 400
 
 

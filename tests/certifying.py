@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from isolde.campaigns.check import CheckOptions, check_columns
 from isolde.findings import Report, Verdict
 from isolde.formats import encode
-from isolde.formats.certificates import PlacedCertificate
+from isolde.formats.certificates import PlacedCertificate, open_certificate, write_certificate
 from isolde.history import History
 from isolde.history.certificate import Certificate
 
@@ -34,6 +36,13 @@ def certified(
     """What is found at these levels."""
     options = CheckOptions(names, session_order=session_order)
     return check_columns(encode(history), options, certificate=PlacedCertificate(certificate)).report
+
+
+def certified_by_file(history: History, certificate: Certificate, names: tuple[str, ...], folder: Path) -> Report:
+    """The same by the certificate's file, of which the core reads what is plain itself."""
+    path = str(folder / "told.jsonl")
+    write_certificate(certificate, path)
+    return check_columns(encode(history), CheckOptions(names), certificate=open_certificate(path)).report
 
 
 def verdicts(

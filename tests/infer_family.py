@@ -1,7 +1,13 @@
-"""Random applications for ``infer``: two or three small transactions over keys, locks, counters, totals and references."""
+"""Random applications for ``infer``: two or three small transactions over keys, locks, counters, totals, references and loops.
+
+Each application has a theme, that is an invariant and idioms that keep it when transactions run one after the other; locks, guards,
+the order of statements and the keys are drawn, so that some assignments of levels keep it, too, and others do not. Some have a
+statement in them that has no reason at all.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -14,76 +20,314 @@ from isolde.workloads.application import Application, Part, must_hold
 
 DDL = """
 CREATE TABLE a (id INTEGER PRIMARY KEY, n INTEGER NOT NULL, m INTEGER NOT NULL);
-CREATE TABLE b (id INTEGER{key}, a_id INTEGER NOT NULL, v INTEGER NOT NULL);
+CREATE TABLE b (id INTEGER{key}, a_id INTEGER{null}{reference}, v INTEGER NOT NULL);
 """
 '''
-_STEPS = (
-    'tx.execute("UPDATE a SET n = n + :x WHERE id = :k", x=x, k=k)',
-    'tx.execute("UPDATE a SET m = m - :x WHERE id = :k", x=x, k=k)',
-    'tx.execute("INSERT INTO b (id, a_id, v) VALUES (:i, :k, :x)", i=i, k=k, x=x)',
-    'tx.execute("DELETE FROM b WHERE id = :i", i=i)',
-    'tx.execute("DELETE FROM a WHERE id = :k", k=k)',
-    'tx.execute("UPDATE b SET v = v + :x WHERE id = :i", i=i, x=x)',
-)
-_GUARDS = (
-    ('row{0} = tx.one("SELECT n, m FROM a WHERE id = :k{1}", k=k)\n    if row{0} is None:\n        return', True),
-    (
-        'row{0} = tx.one("SELECT n, m FROM a WHERE id = :k{1}", k=k)\n    if row{0} is None or row{0}.n < x:\n        return',
-        True,
-    ),
-    ('many{0} = tx.value("SELECT COUNT(*) FROM b WHERE a_id = :k", k=k)\n    if many{0} > 0:\n        return', False),
-    ('row{0} = tx.one("SELECT a_id, v FROM b WHERE id = :i{1}", i=i)\n    if row{0} is None:\n        return', True),
-)
-_WRITE_BACK = (
-    'old = tx.one("SELECT n, m FROM a WHERE id = :k{1}", k=k)\n    if old is None:\n        return\n'
-    '    tx.execute("UPDATE a SET n = :y WHERE id = :k", y=old.n + x, k=k)',
-)
-_INVARIANTS = (
-    'must_hold("not-negative", "SELECT id FROM a WHERE n < 0", "")',
-    'must_hold("refers", "SELECT b.id FROM b LEFT JOIN a ON a.id = b.a_id WHERE a.id IS NULL", "")',
-    'must_hold("total", "SELECT a.id FROM a LEFT JOIN (SELECT a_id, SUM(v) AS s FROM b GROUP BY a_id) t ON t.a_id = a.id'
-    ' WHERE a.n <> COALESCE(t.s, 0)", "")',
-    'must_hold("counted", "SELECT a.id FROM a LEFT JOIN (SELECT a_id, COUNT(*) AS c FROM b GROUP BY a_id) t'
-    ' ON t.a_id = a.id WHERE a.m <> COALESCE(t.c, 0)", "")',
-    'must_hold("at-most-one", "SELECT a_id FROM b GROUP BY a_id HAVING COUNT(*) > 1", "")',
-)
-_TAIL = """
+_SUM = "(SELECT a_id, SUM(v) AS s FROM b GROUP BY a_id) t"
+_COUNT = "(SELECT a_id, COUNT(*) AS c FROM b{} GROUP BY a_id) t"
+_INVARIANTS = {
+    "not-negative": "SELECT id FROM a WHERE n < 0",
+    "together": "SELECT id FROM a WHERE n + m < 0",
+    "refers": "SELECT b.id FROM b LEFT JOIN a ON a.id = b.a_id WHERE b.a_id IS NOT NULL AND a.id IS NULL",
+    "total": f"SELECT a.id FROM a LEFT JOIN {_SUM} ON t.a_id = a.id WHERE a.n <> COALESCE(t.s, 0)",
+    "counted": f"SELECT a.id FROM a LEFT JOIN {_COUNT.format('')} ON t.a_id = a.id WHERE a.m <> COALESCE(t.c, 0)",
+    "done": f"SELECT a.id FROM a LEFT JOIN {_COUNT.format(' WHERE v = 1')} ON t.a_id = a.id WHERE a.n <> COALESCE(t.c, 0)",
+    "at-most-one": "SELECT a_id FROM b WHERE a_id IS NOT NULL GROUP BY a_id HAVING COUNT(*) > 1",
+    "numbered": "SELECT b.id FROM b JOIN a ON a.id = b.a_id WHERE b.id >= a.m",
+    "bounded": "SELECT id FROM b WHERE v < 0 OR v > 3",
+}
+_POPULATE = """
 def _draw(random, scale):
-    return {"k": random.randint(1, 2), "x": random.randint(1, 2), "i": random.randint(1, 3)}
+    ids = [random.randint(1, 4) for _ in range(random.randint(0, 2))]
+    return {"k": random.randint(1, 2), "j": random.randint(1, 2), "x": random.randint(1, 2), "i": random.randint(1, 4), "ids": ids}
 
 
 def _populate(random, scale):
-    rows = [(1, 0, 0), (2, 0, 0)]
-    yield from (("a", row) for row in rows[: scale["rows"]])
+    one = NAME in ("at-most-one", "numbered")
+    rows = {i: (random.randint(1, 2), random.randint(0, 1 if NAME == "done" else 2)) for i in range(1, 4) if random.random() < 0.4}
+    if one:
+        rows = {i: row for i, row in rows.items() if row[0] not in [rows[j][0] for j in rows if j < i]}
+    for k in (1, 2):
+        mine = [v for a, v in rows.values() if a == k]
+        n = {"total": sum(mine), "done": mine.count(1)}.get(NAME, random.randint(0, 3))
+        m = {"counted": len(mine), "numbered": max([i + 1 for i, (a, _) in rows.items() if a == k], default=1)}.get(NAME, random.randint(0, 2))
+        if mine or random.random() < 0.8:
+            yield "a", (k, n, m)
+    yield from (("b", (i, a, v)) for i, (a, v) in rows.items())
 
 
-APPLICATION = Application("random", "", "", DDL, PARTS, _populate, {"rows": 2}, INVARIANTS)
 """
+
+
+class _Drawn:
+    """Pieces of transactions, drawn from a seed."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self._next = 0
+
+    def lock(self) -> str:
+        return self.random.choice(("", "", " FOR UPDATE", " FOR UPDATE", " FOR SHARE"))
+
+    def name(self) -> str:
+        self._next += 1
+        return f"r{self._next}"
+
+    def either(self, *texts: str) -> str:
+        return self.random.choice(texts)
+
+    def in_any_order(self, *texts: str) -> str:
+        return "\n".join(self.random.sample(texts, len(texts)))
+
+    def parent(self, key: str = "k") -> str:
+        """Asks for the row of ``a``, and gives up where there is none."""
+        row = self.name()
+        return self.either(
+            f'{row} = tx.one("SELECT n, m FROM a WHERE id = :q{self.lock()}", q={key})\nif {row} is None:\n    return',
+            f'{row} = tx.value("SELECT COUNT(*) FROM a WHERE id = :q", q={key})\nif {row} == 0:\n    return',
+            f'{row} = tx.execute("UPDATE a SET m = m WHERE id = :q", q={key})\nif {row} == 0:\n    tx.abort("none")',
+        )
+
+    def locked(self) -> str:
+        """A lock for its own sake, or nothing."""
+        return self.either(
+            "", "", f'{self.name()} = tx.one("SELECT id FROM a WHERE id = :k{self.lock()}", k=k)',
+            f'{self.name()} = tx.all("SELECT id FROM b WHERE a_id = :k ORDER BY id{self.lock()}", k=k)',
+        )  # fmt: skip
+
+    def add(self, column: str, amount: str, key: str = "k") -> str:
+        """Adds to a column of ``a``, in place or by reading it first."""
+        row = self.name()
+        return self.either(
+            f'tx.execute("UPDATE a SET {column} = {column} + :y WHERE id = :q", y={amount}, q={key})',
+            f'{row} = tx.one("SELECT {column} FROM a WHERE id = :q{self.lock()}", q={key})\nif {row} is None:\n    tx.abort("none")\n'
+            f'tx.execute("UPDATE a SET {column} = :y WHERE id = :q", y={row}.{column} + {amount}, q={key})',
+        )
+
+    def child(self, then: Callable[[str], str]) -> str:
+        """Asks for a row of ``b``."""
+        row = self.name()
+        return (
+            f'{row} = tx.one("SELECT a_id, v FROM b WHERE id = :i{self.lock()}", i=i)\n'
+            f"if {row} is None or {row}.a_id is None:\n    return\n" + then(row)
+        )
+
+    def noise(self) -> str:
+        return self.either(
+            'tx.execute("UPDATE a SET n = n + :x WHERE id = :k", x=x, k=k)',
+            'tx.execute("DELETE FROM b WHERE id = :i", i=i)',
+            'tx.execute("INSERT INTO b (id, a_id, v) VALUES (:i, :k, :x)", i=i, k=k, x=x)',
+            'tx.execute("UPDATE b SET v = v + :x WHERE id = :i", i=i, x=x)',
+            'tx.execute("DELETE FROM a WHERE id = :k", k=k)',
+            'tx.execute("INSERT INTO a (id, n, m) VALUES (:k, 0, 0)", k=k)',
+        )
+
+    def again(self) -> str:
+        """A row goes and comes again as it was."""
+        return self.child(
+            lambda row: (
+                'tx.execute("DELETE FROM b WHERE id = :i", i=i)\n'
+                f'tx.execute("INSERT INTO b (id, a_id, v) VALUES (:i, :q, :y)", i=i, q={row}.a_id, y={row}.v)'
+            )
+        )
+
+
+_INSERT = 'tx.execute("INSERT INTO b (id, a_id, v) VALUES (:i, :k, :y)", i=i, k=k, y={})'
+_DELETE = 'tx.execute("DELETE FROM b WHERE id = :i", i=i)'
+
+
+def _inside(body: str) -> str:
+    return "\n".join(f"    {line}" for line in body.split("\n"))
+
+
+def _refers(d: _Drawn) -> str:
+    row = d.name()
+    return d.either(
+        f"{d.parent()}\n{_INSERT.format('x')}",
+        f"{d.parent()}\nfor one in ids:\n"
+        + _inside('tx.execute("INSERT INTO b (id, a_id, v) VALUES (:o, :k, :x)", o=one, k=k, x=x)'),
+        f'{d.locked()}\n{row} = tx.value("SELECT COUNT(*) FROM b WHERE a_id = :k", k=k)\nif {row} > 0:\n    return\n'
+        'tx.execute("DELETE FROM a WHERE id = :k", k=k)',
+        f'{d.locked()}\nfor {row} in tx.all("SELECT id FROM b WHERE a_id = :k ORDER BY id{d.lock()}", k=k):\n'
+        f'    tx.execute("DELETE FROM b WHERE id = :o", o={row}.id)\ntx.execute("DELETE FROM a WHERE id = :k", k=k)',
+        f'{d.locked()}\ntx.execute("DELETE FROM b WHERE a_id = :k", k=k)\ntx.execute("DELETE FROM a WHERE id = :k", k=k)',
+        f'{d.parent("j")}\ntx.execute("UPDATE b SET a_id = :j WHERE id = :i", j=j, i=i)',
+        f'{d.parent("j")}\ntx.execute("UPDATE b SET a_id = :j WHERE a_id = :k", j=j, k=k)',
+        'tx.execute("INSERT INTO a (id, n, m) VALUES (:k, 0, 0)", k=k)',
+        d.again(),
+    )  # fmt: skip
+
+
+def _total(d: _Drawn) -> str:
+    row, total = d.name(), d.name()
+    return d.either(
+        f"{d.parent()}\n" + d.in_any_order(_INSERT.format("x"), d.add("n", "x")),
+        d.child(lambda row: d.in_any_order(_DELETE, d.add("n", f"(0 - {row}.v)", f"{row}.a_id"))),
+        d.child(lambda row: d.in_any_order('tx.execute("UPDATE b SET v = v + :x WHERE id = :i", x=x, i=i)', d.add("n", "x", f"{row}.a_id"))),
+        d.child(lambda row: d.in_any_order(f'tx.execute("UPDATE b SET v = :y WHERE id = :i", y={row}.v + x, i=i)', d.add("n", "x", f"{row}.a_id"))),
+        f'{d.locked()}\n{row} = tx.value("SELECT COALESCE(SUM(v), 0) FROM b WHERE a_id = :k", k=k)\n'
+        f'tx.execute("UPDATE a SET n = :y WHERE id = :k", y={row}, k=k)',
+        f'{d.locked()}\ntx.execute("UPDATE b SET v = 0 WHERE a_id = :k", k=k)\ntx.execute("UPDATE a SET n = 0 WHERE id = :k", k=k)',
+        f'{d.locked()}\nfor {row} in tx.all("SELECT id, v FROM b WHERE a_id = :k ORDER BY id{d.lock()}", k=k):\n'
+        f'    tx.execute("UPDATE a SET n = n - :y WHERE id = :k", y={row}.v, k=k)\n'
+        f'    tx.execute("DELETE FROM b WHERE id = :o", o={row}.id)',
+        f'{d.locked()}\n{total} = 0\nfor {row} in tx.all("SELECT id, v FROM b WHERE a_id = :k ORDER BY id{d.lock()}", k=k):\n'
+        f'    {total} = {total} + {row}.v\ntx.execute("UPDATE a SET n = :y WHERE id = :k", y={total}, k=k)',
+        f"{d.parent()}\nfor one in ids:\n"
+        + _inside('tx.execute("INSERT INTO b (id, a_id, v) VALUES (:o, :k, :x)", o=one, k=k, x=x)\n'
+                  'tx.execute("UPDATE a SET n = n + :x WHERE id = :k", x=x, k=k)'),
+        d.again(),
+    )  # fmt: skip
+
+
+def _counted(d: _Drawn) -> str:
+    row = d.name()
+    return d.either(
+        f"{d.parent()}\n" + d.in_any_order(_INSERT.format("x"), d.add("m", "1")),
+        d.child(lambda row: d.in_any_order(_DELETE, d.add("m", "(0 - 1)", f"{row}.a_id"))),
+        f'{row} = tx.one("SELECT a_id FROM b WHERE id = :i{d.lock()}", i=i)\nif {row} is None or {row}.a_id is None:\n    return\n'
+        f'gone = tx.execute("DELETE FROM b WHERE id = :i", i=i)\nif gone == 1:\n    tx.execute("UPDATE a SET m = m - 1 WHERE id = :q", q={row}.a_id)',
+        f"{d.parent()}\nfor one in ids:\n"
+        + _inside('tx.execute("INSERT INTO b (id, a_id, v) VALUES (:o, :k, :x)", o=one, k=k, x=x)')
+        + '\ntx.execute("UPDATE a SET m = m + :y WHERE id = :k", y=len(ids), k=k)',
+        d.child(lambda row: f'{d.parent("j")}\ntx.execute("UPDATE b SET a_id = :j WHERE id = :i", j=j, i=i)\n'
+                + d.in_any_order(d.add("m", "1", "j"), d.add("m", "(0 - 1)", f"{row}.a_id"))),
+        f'{d.locked()}\ntx.execute("DELETE FROM b WHERE a_id = :k", k=k)\ntx.execute("UPDATE a SET m = 0 WHERE id = :k", k=k)',
+        d.again(),
+    )  # fmt: skip
+
+
+def _done(d: _Drawn) -> str:
+    row = d.name()
+    return d.either(
+        d.child(lambda row: f'did = tx.execute("UPDATE b SET v = 1 WHERE id = :i AND v = 0", i=i)\nif did == 1:\n'
+                f'    tx.execute("UPDATE a SET n = n + 1 WHERE id = :q", q={row}.a_id)'),
+        d.child(lambda row: f"if {row}.v != 0:\n    return\n" + d.in_any_order('tx.execute("UPDATE b SET v = 1 WHERE id = :i", i=i)', d.add("n", "1", f"{row}.a_id"))),
+        d.child(lambda row: f"if {row}.v != 1:\n    return\n" + d.in_any_order('tx.execute("UPDATE b SET v = 0 WHERE id = :i", i=i)', d.add("n", "(0 - 1)", f"{row}.a_id"))),
+        f"{d.parent()}\n{_INSERT.format('0')}",
+        f'{d.locked()}\nfor {row} in tx.all("SELECT id FROM b WHERE a_id = :k AND v = 0 ORDER BY id{d.lock()}", k=k):\n'
+        f'    if tx.execute("UPDATE b SET v = 1 WHERE id = :o AND v = 0", o={row}.id) == 1:\n'
+        '        tx.execute("UPDATE a SET n = n + 1 WHERE id = :k", k=k)',
+        f'{row} = tx.one("SELECT id FROM b WHERE a_id = :k AND v = 0 ORDER BY id LIMIT 1{d.lock()}", k=k)\nif {row} is None:\n    return\n'
+        + d.in_any_order(f'tx.execute("UPDATE b SET v = 1 WHERE id = :o", o={row}.id)', 'tx.execute("UPDATE a SET n = n + 1 WHERE id = :k", k=k)'),
+        d.again(),
+    )  # fmt: skip
+
+
+def _not_negative(d: _Drawn, column: str = "n") -> str:
+    row = d.name()
+    enough = {"n": f"{row}.n < x", "m": f"{row}.n + {row}.m < x"}[column]
+    taking = d.either("n", "m") if column == "m" else "n"
+    return d.either(
+        f'{row} = tx.one("SELECT n, m FROM a WHERE id = :k{d.lock()}", k=k)\nif {row} is None or {enough}:\n    return\n'
+        f'tx.execute("UPDATE a SET {taking} = {taking} - :x WHERE id = :k", x=x, k=k)',
+        f'{row} = tx.one("SELECT n, m FROM a WHERE id = :k{d.lock()}", k=k)\nif {row} is None or {enough}:\n    return\n'
+        f'tx.execute("UPDATE a SET {taking} = :y WHERE id = :k", y={row}.{taking} - x, k=k)',
+        f'tx.execute("UPDATE a SET n = n - :x WHERE id = :k AND {"n" if column == "n" else "n + m"} >= :x", x=x, k=k)',
+        f'tx.execute("UPDATE a SET n = n + :x WHERE id = :k", x=x, k=k)\n{row} = tx.one("SELECT n, m FROM a WHERE id = :k", k=k)\n'
+        f'if {row} is not None and {row}.n > 3 and {row}.m >= 0:\n    tx.execute("UPDATE a SET n = n - 1 WHERE id = :k", k=k)',
+        f'{row} = tx.one("SELECT n, m FROM a WHERE id = :k{d.lock()}", k=k)\nif {row} is None or {enough} or {row}.n < x:\n    return\n'
+        'if k != j:\n    tx.execute("UPDATE a SET n = n - :x WHERE id = :k", x=x, k=k)\n    tx.execute("UPDATE a SET n = n + :x WHERE id = :j", x=x, j=j)',
+        f'for one in ids:\n    {row} = tx.one("SELECT n, m FROM a WHERE id = :o{d.lock()}", o=one)\n'
+        f'    if {row} is not None and {row}.n >= 1:\n        tx.execute("UPDATE a SET n = n - 1 WHERE id = :o", o=one)',
+        'tx.execute("DELETE FROM a WHERE id = :k", k=k)',
+        'tx.execute("INSERT INTO a (id, n, m) VALUES (:k, :x, 0) ON CONFLICT (id) DO UPDATE SET n = a.n + excluded.n", k=k, x=x)',
+        'tx.execute("INSERT INTO a (id, n, m) VALUES (:k, :x, 0) ON CONFLICT (id) DO NOTHING", k=k, x=x)',
+    )  # fmt: skip
+
+
+def _at_most_one(d: _Drawn) -> str:
+    row = d.name()
+    return d.either(
+        f'{d.parent()}\n{row} = tx.value("SELECT COUNT(*) FROM b WHERE a_id = :k", k=k)\nif {row} == 0:\n    {_INSERT.format("x")}',
+        f'{d.locked()}\n{row} = tx.one("SELECT id FROM b WHERE a_id = :k ORDER BY id LIMIT 1{d.lock()}", k=k)\nif {row} is None:\n    {_INSERT.format("x")}',
+        f'{d.locked()}\ntx.execute("DELETE FROM b WHERE a_id = :k", k=k)\n{_INSERT.format("x")}',
+        f'{d.locked()}\n{row} = tx.value("SELECT COUNT(*) FROM b WHERE a_id = :j", j=j)\nif {row} == 0:\n'
+        '    tx.execute("UPDATE b SET a_id = :j WHERE id = :i", j=j, i=i)',
+        _DELETE,
+        d.again(),
+    )  # fmt: skip
+
+
+def _numbered(d: _Drawn) -> str:
+    row = d.name()
+    insert = f'tx.execute("INSERT INTO b (id, a_id, v) VALUES (:o, :k, :x)", o={row}.m, k=k, x=x)'
+    read = f'{row} = tx.one("SELECT m FROM a WHERE id = :k{d.lock()}", k=k)\nif {row} is None:\n    return\n'
+    return d.either(
+        read + d.in_any_order(insert, 'tx.execute("UPDATE a SET m = m + 1 WHERE id = :k", k=k)'),
+        read + d.in_any_order(insert, f'tx.execute("UPDATE a SET m = :y WHERE id = :k", y={row}.m + 1, k=k)'),
+        'tx.execute("UPDATE a SET m = m + 1 WHERE id = :k", k=k)\n'
+        f'{row} = tx.one("SELECT m FROM a WHERE id = :k", k=k)\nif {row} is None:\n    return\n'
+        f'tx.execute("INSERT INTO b (id, a_id, v) VALUES (:o, :k, :x)", o={row}.m - 1, k=k, x=x)',
+        f'{d.parent()}\nfor number in range(1, x + 1):\n    {row} = tx.one("SELECT m FROM a WHERE id = :k{d.lock()}", k=k)\n'
+        f'    if {row} is not None:\n        tx.execute("UPDATE a SET m = m + 1 WHERE id = :k", k=k)\n        {insert}',
+        _DELETE,
+        d.again(),
+    )  # fmt: skip
+
+
+def _bounded(d: _Drawn) -> str:
+    row = d.name()
+    return d.either(
+        f'{row} = tx.one("SELECT v FROM b WHERE id = :i{d.lock()}", i=i)\nif {row} is None:\n    return\n'
+        f"if {row}.v + x <= 3:\n"
+        + _inside(d.either('tx.execute("UPDATE b SET v = v + :x WHERE id = :i", x=x, i=i)',
+                           f'tx.execute("UPDATE b SET v = :y WHERE id = :i", y={row}.v + x, i=i)'))
+        + '\nelse:\n    tx.execute("UPDATE b SET v = 0 WHERE id = :i", i=i)',
+        'tx.execute("UPDATE b SET v = v - 1 WHERE a_id = :k AND v > 0", k=k)',
+        f'for {row} in tx.all("SELECT id, v FROM b WHERE a_id = :k ORDER BY id{d.lock()}", k=k):\n    if {row}.v < 3:\n'
+        f'        tx.execute("UPDATE b SET v = v + 1 WHERE id = :o", o={row}.id)',
+        'for one in ids:\n    tx.execute("UPDATE b SET v = v - 1 WHERE id = :o AND v >= 1", o=one)',
+        _INSERT.format("1"),
+        _DELETE,
+        d.again(),
+    )  # fmt: skip
+
+
+_THEMES: dict[str, Callable[[_Drawn], str]] = {
+    "not-negative": _not_negative,
+    "together": lambda d: _not_negative(d, "m"),
+    "refers": _refers,
+    "total": _total,
+    "counted": _counted,
+    "done": _done,
+    "at-most-one": _at_most_one,
+    "numbered": _numbered,
+    "bounded": _bounded,
+}
+
+
+def random_text(seed: int) -> str:
+    """The text of an application by its seed."""
+    random = Random(seed)
+    theme = random.choice(list(_THEMES))
+    drawn = _Drawn(random)
+    text = _HEAD.format(
+        key=random.choice((*(" PRIMARY KEY",) * 6, "", " NOT NULL UNIQUE")),
+        null=random.choice((" NOT NULL", " NOT NULL", "")),
+        reference=" REFERENCES a (id)" if random.random() < 0.2 else "",
+    )
+    names = []
+    for number in range(random.choice((2, 2, 3))):
+        names.append(f"t{number}")
+        body = _THEMES[theme](drawn)
+        if random.random() < 0.12:
+            body += f"\n{drawn.noise()}"
+        text += (
+            f"\n\n@transaction\ndef t{number}(tx: Handle, k: int, j: int, x: int, i: int, ids: list[int]) -> None:\n"
+        )
+        text += "    if x <= 0:\n        return\n"
+        text += "\n".join(f"    {line}" for line in body.split("\n") if line) + "\n"
+    parts = ", ".join(f"Part({name}, 1, _draw)" for name in names)
+    text += _POPULATE.replace("NAME", repr(theme))
+    invariant = f'must_hold("{theme}", "{_INVARIANTS[theme]}", "")'
+    return text + (
+        f'\n\nAPPLICATION = Application("random{seed}", "", "", DDL, ({parts},), _populate, {{"rows": 2}}, ({invariant},))\n'
+    )
 
 
 def random_application(seed: int, directory: Path) -> Application:
     """An application by its seed; its file lies in ``directory``."""
-    random = Random(seed)
-    text = _HEAD.format(key=random.choice((" PRIMARY KEY", "", " NOT NULL UNIQUE")))
-    names = []
-    for number in range(random.choice((2, 2, 3))):
-        name = f"t{number}"
-        names.append(name)
-        body = []
-        for place in range(random.randint(0, 2)):
-            guard, lockable = random.choice(_GUARDS)
-            lock = random.choice(("", "", " FOR UPDATE")) if lockable else ""
-            body.append(guard.format(place, lock))
-        if random.random() < 0.3:
-            body.append(_WRITE_BACK[0].format(0, random.choice(("", " FOR UPDATE"))))
-        body += random.sample(_STEPS, random.randint(1, 2))
-        lines = "\n    ".join(body)
-        text += f"\n\n@transaction\ndef {name}(tx: Handle, k: int, x: int, i: int) -> None:\n"
-        text += f"    if x <= 0:\n        return\n    {lines}\n"
-    parts = ", ".join(f"Part({name}, 1, _draw)" for name in names)
-    text += _TAIL.replace("PARTS", f"({parts},)").replace(
-        "INVARIANTS", f"({', '.join(random.sample(_INVARIANTS, random.randint(1, 2)))},)"
-    )
     path = directory / f"random_{seed}.py"
-    path.write_text(text)
+    path.write_text(random_text(seed))
     return application_in(str(path))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
+from certifying import certified, certified_by_file
 from isolde.errors import InputError, MalformedCertificate
+from isolde.formats import encode
 from isolde.formats.certificates import (
     CertificateWriter,
     certificate_path,
@@ -16,7 +19,8 @@ from isolde.formats.certificates import (
     sidecar,
     write_certificate,
 )
-from isolde.history.certificate import Certificate, Installed, RowId, Sees, VersionSet
+from isolde.history import Append, History, Operation, Read, Status, Transaction, Write
+from isolde.history.certificate import Certificate, Installed, ObjectId, RowId, Sees, VersionId, VersionSet
 
 _HEADER = '{"isolde": "certificate", "version": 1, "source": "by hand"}\n'
 _TEXT = (
@@ -121,3 +125,58 @@ def test_a_damaged_or_foreign_parquet_file_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1 and nothing else")
     with pytest.raises(InputError, match="Parquet"):
         read_certificate(str(path))
+
+
+def _random_orders(seed: int) -> tuple[History, Certificate]:
+    """A history over keys or lists, and orders of their versions, some of them partial, out of place or wrong."""
+    rng = random.Random(f"orders {seed}")
+    lists = seed % 3 == 0
+    made: dict[str, list[VersionId]] = {"x": [], "y": []}
+    done = []
+    for name in ("a", "b", "c", "d"):
+        ops: list[Operation] = []
+        for place in range(rng.randint(1, 3)):
+            key, value = rng.choice("xy"), rng.randint(1, 3) if not lists else 10 * ord(name) + place
+            known = [v for v in made[key] if v[0] != name]
+            if rng.random() < 0.6:
+                ops.append(Append(key, value) if lists else Write(key, value))
+                made[key].append((name, place))
+            elif lists:
+                ops.append(Read(key, tuple(10 * ord(str(writer)) + at for writer, at in known)))
+            else:
+                ops.append(Read(key, rng.randint(1, 3)))
+        status = rng.choice([Status.COMMITTED] * 6 + [Status.ABORTED, Status.UNKNOWN])
+        done.append(Transaction(name, rng.choice("st"), tuple(ops), status))
+    objects: dict[ObjectId, Installed] = {}
+    for key, versions in made.items():
+        told = [v for v in versions if rng.random() < 0.95]
+        if rng.random() < 0.2:
+            rng.shuffle(told)
+        if any(op.key == key for t in done for op in t.ops):  # type: ignore[union-attr]
+            objects[key] = Installed((*([None] if rng.random() < 0.8 else []), *told), rng.random() < 0.2)
+    serial = tuple(t.id for t in done if t.status is Status.COMMITTED) if rng.random() < 0.2 else None
+    commits = ("a", "b") if rng.random() < 0.3 else ()
+    return History(tuple(done)), Certificate(
+        "", {} if serial and rng.random() < 0.7 else objects, commits, serial=serial
+    )
+
+
+def test_what_the_core_reads_itself_says_the_same(tmp_path: Path) -> None:
+    names = ("read-uncommitted", "pl-2", "causal", "snapshot-isolation", "serializable")
+    plain = 0
+    for seed in range(300):
+        history, certificate = _random_orders(seed)
+        answers: list[list[object]] = []
+        for by_file in (False, True):
+            try:
+                report = (
+                    certified_by_file(history, certificate, names, tmp_path)
+                    if by_file
+                    else certified(history, certificate, names)
+                )
+                answers.append([(one.verdict, one.judged_by.oracle) for one in report.findings])
+            except MalformedCertificate as error:
+                answers.append([error.found])
+        assert answers[0] == answers[1], f"seed {seed}"
+        plain += encode(history).plain_certificate((tmp_path / "told.jsonl").read_bytes()) is not None
+    assert plain > 50

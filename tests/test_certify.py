@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from certifying import certified, verdicts
+from definition.key_certificates import random_keys
+from definition.predicate_histories import random_case
+from isolde.campaigns.check import CheckOptions, check_columns
+from isolde.engines.certify import SecondOpinion
+from isolde.errors import MistakeError
 from isolde.findings import Verdict
 from isolde.formats import encode, write
-from isolde.formats.certificates import write_certificate
+from isolde.formats.certificates import PlacedCertificate, write_certificate
 from isolde.history import History, Sql, Status, Transaction, parse
 from isolde.history.certificate import Certificate, Installed, ObjectId, RowId, Sees, VersionId, VersionSet
 from running import isolde
@@ -354,3 +360,105 @@ def test_both_asks_the_search_whatever_the_certificate_says(tmp_path: Path) -> N
     assert (plain["verdict"], plain["explainable"]) == ("satisfied", None)
     assert (both["verdict"], both["explainable"]) == ("satisfied", True)
     assert "valid by design" in isolde("check", path)[1]
+
+
+def test_a_read_of_a_duplicate_write_is_left_open_by_name() -> None:
+    history = parse("a: a=[w(x,1)] | b: b=[w(x,1)] | c: c=[r(x,1)]")
+    orders: dict[ObjectId, Installed] = {"x": Installed((None, ("b", 0), ("a", 0)))}
+    other_read: dict[VersionId, VersionSet] = {("a", 0): VersionSet(Sees(0))}
+    for told in (Certificate(objects=orders), Certificate(objects=orders, commits=("a", "b"), reads=other_read)):
+        (finding,) = certified(history, told).findings
+        assert finding.verdict is Verdict.UNDECIDED
+        assert str(finding.reason).startswith("duplicate-write: c read x = 1, which a and b wrote")
+    seen = Certificate(objects=orders, commits=("b", "a"), reads={("c", 0): VersionSet(Sees(2))})
+    assert verdicts(history, seen, ("serializable",)) == {"serializable": True}
+
+
+def test_equal_rows_without_a_version_set_are_a_duplicate_write() -> None:
+    same = _op("UPDATE t SET c1 = 7 WHERE c0 = 1", count=1)
+    history = _history(("a", [same]), ("b", [same]), ("r", [_op("SELECT * FROM t WHERE c0 = 1", [[1, 7, 0]])]))
+    told = _certificate({1: [("a", 0), ("b", 0)]}, ("a", "b", "r"), {("a", 0): 0, ("b", 0): 1})
+    (finding,) = certified(history, told).findings
+    assert finding.verdict is Verdict.UNDECIDED
+    assert str(finding.reason).startswith("duplicate-write: r read (1, 7, 0) in its operation 0, which a and b wrote")
+
+
+def test_an_order_of_the_graph_is_replayed_as_a_second_opinion() -> None:
+    history, certificate = _read(_COUNT, [[2]])
+    (finding,) = certified(history, certificate).findings
+    assert finding.judged_by.remark.startswith("A second opinion: the transactions replay one after the other")
+
+
+def test_two_changes_that_matter_only_together_are_told_by_the_second_opinion() -> None:
+    # The first query of r sees neither change, its second both. Either change alone leaves the first query's answer as it is.
+    both = "SELECT a.c0 FROM t AS a JOIN t AS b ON b.c0 = 2 WHERE a.c0 = 1 AND a.c1 = 6 AND b.c1 = 51"
+    point = "SELECT c0 FROM t WHERE c0 = "
+    history = _history(
+        ("u", [_op("UPDATE t SET c1 = 6 WHERE c0 = 1", count=1), _op("INSERT INTO t VALUES (3, 0, 0)", count=1)]),
+        ("v", [_op("UPDATE t SET c1 = 51 WHERE c0 = 2", count=1), _op("INSERT INTO t VALUES (4, 0, 0)", count=1)]),
+        ("r", [_op(both, []), _op(f"{point}3", [[3]]), _op(f"{point}4", [[4]])]),
+    )
+    lines: dict[int, list[VersionId]] = {1: [("u", 0)], 2: [("v", 0)], 3: [("u", 1)], 4: [("v", 1)]}
+    sees: dict[VersionId, int | VersionSet] = {("u", 0): 0, ("u", 1): 0, ("v", 0): 1, ("v", 1): 1}
+    sees |= {("r", 0): 0, ("r", 1): 2, ("r", 2): 2}
+    (finding,) = certified(history, _certificate(lines, ("u", "v", "r"), sees)).findings
+    assert finding.verdict is Verdict.SATISFIED
+    assert "several together may change what a statement finds" in finding.judged_by.remark
+
+
+def test_a_graph_without_a_cycle_whose_order_does_not_replay_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "isolde.engines.certify.tables.second_opinion", lambda *_: SecondOpinion("r ran another query", exact=True)
+    )
+    history, certificate = _read(_COUNT, [[2]])
+    with pytest.raises(MistakeError, match="in its order r ran another query"):
+        certified(history, certificate)
+
+
+def test_a_partial_order_of_rows_is_completed() -> None:
+    first, second = _op("UPDATE t SET c1 = 6 WHERE c0 = 1", count=1), _op("UPDATE t SET c1 = 7 WHERE c0 = 1", count=1)
+    history = _history(("a", [first]), ("b", [second]), ("r", [_op("SELECT c1 FROM t WHERE c0 = 1", [[6]])]))
+    sees: dict[VersionId, VersionSet] = {
+        (name, 0): VersionSet(Sees(first)) for name, first in (("a", 0), ("b", 0), ("r", 2))
+    }
+    for listed in ((), (("a", 0),), (("b", 0),)):
+        objects: dict[ObjectId, Installed] = {_row(1): Installed((None, *listed), partial=True)}
+        told = Certificate("by hand", objects, ("a", "b", "r"), sees)
+        # Only the order b, a gives the reader what it read; a then overwrote what it did not see.
+        assert verdicts(history, told, ("pl-2", "repeatable-read", "serializable")) == {
+            "pl-2": True,
+            "repeatable-read": False,
+            "serializable": False,
+        }
+    (finding,) = certified(history, told, ("serializable",)).findings
+    assert finding.anomalies[0].name == "lost-update"
+
+
+@pytest.mark.parametrize("made", [random_case, random_keys])
+def test_a_witness_is_violated_alike_by_its_part_of_the_certificate(
+    made: Callable[[int], tuple[History, Certificate]],
+) -> None:
+    smaller = found = 0
+    for seed in range(25):
+        history, certificate = made(seed)
+        options = CheckOptions(("serializable",))
+        checked = check_columns(encode(history), options, certificate=PlacedCertificate(certificate))
+        witness = checked.witness()
+        if witness is None:
+            continue
+        assert witness.certificate is not None
+        (again,) = certified(witness.history, witness.certificate).findings
+        assert again.anomalies[0].name == checked.report.findings[0].anomalies[0].name, f"seed {seed}"
+        found += 1
+        smaller += len(witness.history.transactions) < len(history.transactions)
+    assert smaller > found / 3 > 0
+
+
+def test_a_witness_is_written_with_its_certificate_beside_it(tmp_path: Path) -> None:
+    history, witness = str(tmp_path / "h.jsonl"), str(tmp_path / "w.jsonl")
+    isolde("generate", "--workload", "predicates", "--transactions", "60", "--inject", "phantom", "-o", history)
+    assert isolde("check", history, "--witness", witness)[0] == 1
+    assert (tmp_path / "w.certificate.jsonl").is_file()
+    answer = json.loads(isolde("check", witness, "--json")[1])
+    assert answer["results"][0]["anomalies"][0]["name"] == "phantom"
+    assert len(answer["results"][0]["anomalies"][0]["transactions"]) == 2

@@ -28,7 +28,7 @@ def _infer(*arguments: str) -> tuple[int, dict[str, Any]]:
 
 
 def _prover(name: str, database: str, *invariants: str) -> Prover:
-    problem = Problem(application_named(name), invariants, ())
+    problem = Problem(application_named(name), invariants, (), database)
     listed = {one.name: one for one in candidates(problem)}
     levels = {level: specification(database, level) for level in CANDIDATES}
     return Prover(Obligations(problem, listed, problem.conditions), levels, problem.transactions)
@@ -71,6 +71,12 @@ def test_tpcc_keeps_its_first_four_conditions_alone(name: str) -> None:
     prover = _prover("tpcc", "postgresql", *(f"condition-{number}" for number in range(1, 5)))
     assert prover.serially(name) == []
     assert prover.can_commit(name)
+
+
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"])
+def test_tpcc_keeps_its_first_four_conditions_at_read_committed(database: str) -> None:
+    prover = _prover("tpcc", database, *(f"condition-{number}" for number in range(1, 5)))
+    assert prover.attempt(dict.fromkeys(("new_order", "payment", "delivery"), RC)).failures == ()
 
 
 def test_what_is_proved_of_nothing_is_told() -> None:

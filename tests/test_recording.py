@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from isolde.databases import Offer, Swap
+from isolde.databases import Kind, Offer, Swap, Table
 from isolde.engines.record.client import Surroundings
 from isolde.engines.record.journal import Journal
 from isolde.engines.record.session import Session
@@ -160,8 +160,8 @@ def test_a_compare_and_set_that_was_sent_is_read_though_its_answer_never_came(
 ) -> None:
     directory = recording(tmp_path)
     journal = Journal(directory / "sessions" / "0.jsonl")
-    shared: Any = Surroundings(None, None, 1, 1.0, None, 0)  # type: ignore[arg-type]
-    session = Session(0, journal, shared, offer=None, lists=None, believes=True)  # type: ignore[arg-type]
+    shared: Any = Surroundings(None, Table("t", Kind.REGISTERS, 9), 1, 1.0, None, 0)  # type: ignore[arg-type]
+    session = Session(0, journal, shared, offer=None, successors=None, believes=True)  # type: ignore[arg-type]
     session.connection = _Connection()  # type: ignore[assignment]
     with pytest.raises(_Killed):
         session.step(plan)

@@ -297,7 +297,10 @@ def _await(condition: Callable[[], bool], within_s: float = 30.0) -> None:
     ("arguments", "reason"),
     [
         (["duckdb:", "--certify"], "duckdb cannot tell the order of its transactions: its ids are those of starts"),
-        (["sqlite:", "--certify", "--until-violation"], "it does not go with --until-violation"),
+        (
+            ["--start", "etcd", "--certify", "--until-violation", "--nemesis", "kill"],
+            "choose --nemesis or --until-violation",
+        ),
         (["duckdb:", "--workload", "predicates"], "duckdb cannot tell the order"),
         (["sqlite:", "--workload", "predicates", "--mix", "figure-8"], "did you mean 'figure-9'"),
         (["sqlite:", "--workload", "predicates", "--mix", "scan=1"], "write OPERATION=WEIGHT"),
@@ -317,3 +320,34 @@ def test_the_library_certifies_too(tmp_path: Path) -> None:
     certified = run("sqlite:", certify=True, transactions=50, output=tmp_path / "keys")
     assert certified.findings[0].verdict is Verdict.SATISFIED
     assert (tmp_path / "keys" / "history.certificate.jsonl").is_file()
+
+
+@pytest.mark.parametrize(("kind", "faults"), [("postgresql", "kill"), ("mariadb", "kill,cut"), ("redis", "cut")])
+def test_the_order_outlives_the_death_of_its_server(kind: str, faults: str, tmp_path: Path) -> None:
+    options = ["--nemesis", faults, "--time", "5", "--keys", "10"]
+    found = ran(tmp_path / "run", "--start", kind, "--certify", *options)
+    level, durable = found.document["results"][0], found.run
+    assert (level["verdict"], level["oracle"]) == ("satisfied", "certificate")
+    assert durable["faults"]
+    assert found.status == 0
+
+
+def test_an_order_that_dies_with_its_server_is_not_asked_for(tmp_path: Path) -> None:
+    status, _, error = isolde("run", "--start", "redis", "--certify", "--nemesis", "kill", "-o", str(tmp_path / "run"))
+    assert status == 2
+    assert "goes with --nemesis pause,cut there" in error
+
+
+@pytest.mark.parametrize("workload", ["general", "predicates"])
+def test_a_certified_run_ends_at_its_first_violation(workload: str, server: Started, tmp_path: Path) -> None:
+    options = ["--isolation", "read-committed", "--workload", workload, "--check", "serializable", "--keys", "10"]
+    bounds = ["--until-violation", "--transactions", "20000"]
+    found = ran(tmp_path / "run", server("postgresql").url, "--certify", *options, *bounds)
+    (result,) = found.document["results"]
+    assert (result["verdict"], result["oracle"]) == ("violated", "certificate")
+    assert found.run["committed"] < 5000
+    assert {file.name for file in (tmp_path / "run").iterdir()} == {
+        "history.jsonl",
+        "history.certificate.jsonl",
+        "run.json",
+    }

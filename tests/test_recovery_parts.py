@@ -185,3 +185,14 @@ def test_etcd_says_what_became_of_a_transaction_whose_client_never_heard() -> No
     assert told.serial == ("lost", "read")
     nothing = etcd.certificate_of("", {}, [lost, read], serial=True)
     assert (list(nothing.objects), nothing.serial) == ([], ("read",))
+
+
+def test_an_id_that_a_killed_server_gave_twice_is_that_of_the_transaction_that_was_committed() -> None:
+    heard = Heard(snapshot=b"5:5:", xid=7, changed=1)
+    accounts = [
+        Account("1.0", Ended.ABORTED, 0, ((0, heard),)),
+        Account("2.0", Ended.UNKNOWN, 1, ((0, heard),)),
+        Account("3.0", Ended.COMMITTED, 2, ((0, heard),)),
+    ]
+    told = postgresql.certificate_of("", [(7, Committed(7, (Written(1),)))], accounts)
+    assert told.objects[1].versions == (None, ("3.0", 0))

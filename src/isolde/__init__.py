@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from isolde.findings import InvariantKept as InvariantKept
     from isolde.findings import Report as Report
     from isolde.findings import RunFacts as RunFacts
+    from isolde.findings import SqlRunFacts as SqlRunFacts
     from isolde.findings import Verdict as Verdict
     from isolde.history import Append as Append
     from isolde.history import CompareAndSet as CompareAndSet
@@ -70,6 +71,7 @@ _PLACES = {
     "InvariantKept": "isolde.findings",
     "Report": "isolde.findings",
     "RunFacts": "isolde.findings",
+    "SqlRunFacts": "isolde.findings",
     "Verdict": "isolde.findings",
     "Append": "isolde.history",
     "CompareAndSet": "isolde.history",

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 from isolde._core import BUDGET, Columns
 from isolde.campaigns.check import CheckOptions, check_columns
 from isolde.engines.generate import generate as _generated
-from isolde.errors import InputError, UsageError
+from isolde.errors import InputError, UsageError, not_written
 from isolde.findings import Report
 from isolde.formats import decode, encode
 from isolde.formats import read as _read
 from isolde.formats import write as _write
-from isolde.formats.certificates import PlacedCertificate, read_certificate, sidecar
+from isolde.formats.certificates import CertificateFile, PlacedCertificate, open_certificate, sidecar
 from isolde.history import History, Transaction
 from isolde.history.certificate import Certificate
 from isolde.levels import Level
@@ -49,6 +49,7 @@ class RunKeywords(TypedDict, total=False):
     timeout_s: float
     keys: int
     operations: int
+    tables: int
     distribution: str
     blind_writes: float
     deletes: float
@@ -116,14 +117,14 @@ def check(
         _names(level), session_order, judge_aborted, every, order, budget, both=told.get("both", False)
     )
     certificate = told.get("certificate")
-    placed = None
+    placed: PlacedCertificate | CertificateFile | None = None
     if isinstance(certificate, Certificate):
         placed = PlacedCertificate(certificate)
     elif certificate:
-        placed = read_certificate(str(certificate))
+        placed = open_certificate(str(certificate))
     if isinstance(history, str | Path):
         beside = sidecar(str(history)) if certificate is None else None
-        placed = placed if beside is None else read_certificate(beside)
+        placed = placed if beside is None else open_certificate(beside)
         return check_columns(_read(str(history)), wanted, str(history), placed).report
     return check_columns(_columns(history), wanted, certificate=placed).report
 
@@ -242,14 +243,21 @@ def audit(
 class InferKeywords(TypedDict, total=False):
     """What :func:`infer` takes beside the application and the database; each is an option of ``isolde infer``.
 
-    ``settings`` are the database's, by name; ``seconds`` bound the search for levels, ``smtlib`` is a directory for questions.
+    ``settings`` are the database's, by name; ``seconds`` bound the search for levels, ``smtlib`` is a directory for questions,
+    ``cache`` one for their answers; ``confirm`` is the URL of a server that counterexamples are executed on, ``start`` the kind
+    of one that is started for it.
     """
 
     settings: Mapping[str, str]
     invariants: Iterable[str]
     transactions: Iterable[str]
+    candidates: Iterable[str]
     seconds: float
     smtlib: Place
+    cache: Place
+    from_populate: bool
+    confirm: str
+    start: str
 
 
 def infer(application: Application | Place, database: str, **options: Unpack[InferKeywords]) -> Report:
@@ -259,19 +267,25 @@ def infer(application: Application | Place, database: str, **options: Unpack[Inf
     """
     from isolde.campaigns.infer import InferOptions
     from isolde.campaigns.infer import infer as campaign
+    from isolde.levels.specifications import CANDIDATES
     from isolde.workloads.applications import application_named
 
     _refuse_unknown(options, InferKeywords, "infer")
     if isinstance(application, str | Path):
         application = application_named(str(application))
-    smtlib = options.get("smtlib")
+    smtlib, cache = options.get("smtlib"), options.get("cache")
     asked = InferOptions(
         database,
         settings=options.get("settings", {}),
         invariants=tuple(options.get("invariants", ())),
         transactions=tuple(options.get("transactions", ())),
+        candidates=tuple(options.get("candidates", CANDIDATES)),
         seconds=options.get("seconds"),
         smtlib=None if smtlib is None else str(smtlib),
+        cache=None if cache is None else str(cache),
+        from_populate=options.get("from_populate", False),
+        confirm=options.get("confirm"),
+        start=options.get("start"),
     )
     return campaign(application, asked)
 
@@ -336,7 +350,7 @@ def save(report: Report, path: Place) -> None:
     try:
         Path(path).write_text(_report_written(report) + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+        raise not_written(f"{path}: {error.strerror}", error) from None
 
 
 def load(path: Place) -> Report:
@@ -371,12 +385,12 @@ def _refuse_unknown(options: Mapping[str, object], kind: Any, function: str) -> 
             raise UsageError(f"isolde.{function} has no option {name!r}; it has {', '.join(known)}")
 
 
-_PLAIN = ("workload", "seed", "keep", "certify", "predicates_by")
+_PLAIN = ("workload", "seed", "keep", "certify", "predicates_by", "tables")
 
 
 def _run_options(options: RunKeywords) -> tuple[RunOptions, Listener | None]:
     """The keywords, put where the campaigns have them."""
-    from isolde.campaigns.options import ApplicationOptions, Bounds, KeyOptions, RunOptions
+    from isolde.campaigns.options import ApplicationOptions, Bounds, KeyOptions, RunOptions, sessions_of
     from isolde.engines.record import Fault
     from isolde.levels import level_named
 
@@ -385,7 +399,7 @@ def _run_options(options: RunKeywords) -> tuple[RunOptions, Listener | None]:
     for name in options.get("faults", ()):
         if name not in faults:
             raise UsageError(f"no fault '{name}'; there are {', '.join(faults)}")
-    given: dict[str, Any] = dict(options)
+    given: dict[str, Any] = {"sessions": sessions_of(options.get("workload", "")), **options}
 
     def part(kind: Any) -> Any:
         return kind(**{name: given[name] for name in kind.__dataclass_fields__ if name in given})

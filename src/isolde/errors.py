@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 
 # Of a statement with a hundred rows, the first tell enough.
 _SHOWN = 400
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class IsoldeError(Exception):
@@ -162,6 +164,15 @@ class ExecutionError(IsoldeError):
 
 class OutsideError(IsoldeError):
     """A database or another outside part failed; the text says which, why, and what to do."""
+
+
+class FullDisk(OutsideError):
+    """The disk takes no more; the text names the file."""
+
+
+def not_written(text: str, error: OSError) -> IsoldeError:
+    """What is raised where a file cannot be written: a full disk is no mistake of whoever asked."""
+    return (FullDisk if error.errno in _FULL else InputError)(text)
 
 
 class DatabaseUnavailable(OutsideError):

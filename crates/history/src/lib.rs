@@ -2,6 +2,7 @@
 //!
 //! The meaning of every field is fixed by the history format, version 1 (`docs/history-format.md`).
 
+mod certificate;
 mod error;
 mod foreign;
 mod history;
@@ -20,6 +21,7 @@ mod stream;
 mod value;
 mod whole;
 
+pub use certificate::{INITIAL_VERSION, Plain, plain_certificate};
 pub use error::{Error, Malformed, Result};
 pub use foreign::{
     FORMATS, Format, Writing, read_foreign, read_foreign_directory, read_whole, write_foreign, write_foreign_directory,

@@ -17,7 +17,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::history::History;
+use crate::history::{History, Orders};
 use crate::{Unusable, enter};
 
 /// Versions of a key, oldest first: the transaction and the place of the operation that wrote each, or the initial one.
@@ -34,9 +34,9 @@ pub struct Analysis {
 impl Analysis {
     /// `edges` are columns: the transactions that come first, those that come after, and the places of the relations in
     /// `relation_names`. `orders` are versions by the transactions and the places of the operations that wrote them. Without
-    /// `serial`, the history's own is taken.
+    /// `serial`, the history's own is taken. `plain` are orders that the core has read itself.
     #[new]
-    #[pyo3(signature = (history, session_order, judge_aborted, threads, budget, edges=None, orders=None, serial=None, complete=false))]
+    #[pyo3(signature = (history, session_order, judge_aborted, threads, budget, edges=None, orders=None, serial=None, complete=false, plain=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -49,6 +49,7 @@ impl Analysis {
         orders: Option<Vec<ToldOrder>>,
         serial: Option<Vec<u32>>,
         complete: bool,
+        plain: Option<&Orders>,
     ) -> PyResult<Self> {
         let history = history.inner.clone();
         let options = Options { session_order, judge_aborted, threads, budget };
@@ -57,7 +58,10 @@ impl Analysis {
         let relations = relations?;
         let orders = orders.unwrap_or_default();
         let op = |place: &Option<(u32, usize)>| place.map_or(NONE, |place| operation_at(&history, place));
-        let chains = orders.iter().map(|order| order.iter().map(op).collect()).collect();
+        let chains = match plain {
+            Some(plain) => plain.chains.to_vec(),
+            None => orders.iter().map(|order| order.iter().map(op).collect()).collect(),
+        };
         let owned = history.clone();
         let inner = enter(py, move |_| {
             let serial = serial.unwrap_or_else(|| owned.serial_order());

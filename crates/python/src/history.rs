@@ -6,13 +6,39 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use isolde_history as core;
-use isolde_history::{Compression, Error, Format, Op, Output, Reading, Status, Writing};
+use isolde_history::{Compression, Error, Format, Op, Output, Plain, Reading, Status, Writing};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::enter;
 use crate::input::failed_cas_of;
+
+type PlainParts = (Option<Orders>, bool, Option<Vec<u32>>);
+
+/// Orders of versions by the operations of a history.
+#[pyclass(frozen, module = "isolde._core._native")]
+pub struct Orders {
+    pub(crate) chains: Arc<Vec<Vec<u32>>>,
+}
+
+#[pymethods]
+impl Orders {
+    fn __len__(&self) -> usize {
+        self.chains.len()
+    }
+
+    /// The same by transactions and the places of their operations; `None` is an initial version.
+    fn places(&self, history: &History) -> Vec<Vec<Option<(u32, u32)>>> {
+        let ends = &history.inner.txns.ops_end;
+        let place = |&op: &u32| {
+            let txn = ends.partition_point(|&end| end <= op);
+            let first = if txn == 0 { 0 } else { ends[txn - 1] };
+            (op != core::INITIAL_VERSION).then(|| (txn as u32, op - first))
+        };
+        self.chains.iter().map(|chain| chain.iter().map(place).collect()).collect()
+    }
+}
 
 /// An immutable history in columns.
 #[pyclass(frozen, module = "isolde._core._native")]
@@ -111,36 +137,14 @@ impl History {
         transactions.iter().map(|&txn| self.inner.json(self.inner.txns.id[txn as usize])).collect()
     }
 
-    /// The writes: the transaction, the place of the operation in it, and the key, by its place among the keys.
-    fn writes(&self) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
-        let (mut txns, mut places, mut keys) = (Vec::new(), Vec::new(), Vec::new());
-        let mut first = 0;
-        for (txn, &end) in self.inner.txns.ops_end.iter().enumerate() {
-            for op in first..end {
-                let key = match self.inner.op(op as usize) {
-                    Op::Write(key, _) | Op::Append(key, _) => key,
-                    Op::Cas(key, cas) if cas.applied => key,
-                    Op::Read(..) | Op::Cas(..) | Op::Scan(_) | Op::Sql(_) => continue,
-                };
-                txns.push(txn as u32);
-                places.push(op - first);
-                keys.push(key);
-            }
-            first = end;
-        }
-        (txns, places, keys)
-    }
-
-    /// The names of all keys, as JSON text.
-    fn keys(&self) -> Vec<String> {
-        (0..self.inner.keys.len() as u32).map(|key| self.inner.json(self.inner.keys.name(key))).collect()
-    }
-
-    /// The places of the transactions that were aborted, and whether the outcome of any is unknown.
-    fn aborted(&self) -> (Vec<u32>, bool) {
-        let status = &self.inner.txns.status;
-        let aborted = (0..status.len() as u32).filter(|&txn| status[txn as usize] == Status::Aborted).collect();
-        (aborted, status.contains(&Status::Unknown))
+    /// The orders that a plain certificate tells and whether they are complete, or its serial order; `None` if it is not plain.
+    fn plain_certificate(&self, py: Python<'_>, text: &[u8]) -> PyResult<Option<PlainParts>> {
+        let (inner, text) = (self.inner.clone(), text.to_vec());
+        let plain = enter(py, move |_| Ok(core::plain_certificate(&inner, &text)))?;
+        Ok(plain.map(|plain| match plain {
+            Plain::Orders { chains, complete } => (Some(Orders { chains: Arc::new(chains) }), complete, None),
+            Plain::Serial(serial) => (None, false, Some(serial)),
+        }))
     }
 
     /// The lines that these transactions were read from; 0 where there is none.

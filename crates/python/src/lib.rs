@@ -93,6 +93,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Refused", module.py().get_type::<Refused>())?;
     module.add("Unusable", module.py().get_type::<Unusable>())?;
     module.add_class::<history::History>()?;
+    module.add_class::<history::Orders>()?;
     module.add_class::<input::Input>()?;
     module.add_class::<analysis::Analysis>()?;
     module.add_function(wrap_pyfunction!(analysis::question_names, module)?)?;

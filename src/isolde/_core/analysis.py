@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from isolde._core import _native
 from isolde._core.answers import Decision, Explanation, Satisfied, Violated, claim_of, decision
-from isolde._core.columns import Columns
+from isolde._core.columns import Columns, ToldOrders
 from isolde._core.entry import THREADS, enter
 
 BUDGET = 20_000_000
@@ -80,11 +80,12 @@ class Analysis:
         self._name = columns.name
         told = NOTHING if outside is None else outside
         edges = list(told.sources), list(told.targets), list(told.relations)
-        orders = [list(order) for order in told.orders]
+        plain = told.orders._native if isinstance(told.orders, ToldOrders) else None
+        orders = [list(order) for order in told.orders] if plain is None else []
         serial = None if told.serial is None else list(told.serial)
         self._native = enter(
             lambda: _native.Analysis(
-                native, session_order, judge_aborted, threads, budget, edges, orders, serial, told.complete
+                native, session_order, judge_aborted, threads, budget, edges, orders, serial, told.complete, plain
             ),
             self._name,
         )

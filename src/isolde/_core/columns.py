@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, overload
 
 from isolde._core import _native
 from isolde._core._native import History as _NativeHistory
 from isolde._core._native import Input as _NativeInput
+from isolde._core._native import Orders as _NativeOrders
 from isolde._core.entry import THREADS, enter
 
 Compression = Literal["plain", "gzip", "zstd"]
@@ -117,17 +118,48 @@ class Columns:
         """The lines of the file that these transactions came from; 0 where it has none."""
         return self._native.lines(list(transactions))
 
-    def writes(self) -> tuple[list[int], list[int], list[int]]:
-        """The writes as columns: the transaction, the place of the operation in it, the key by its place among the keys."""
-        return self._native.writes()
+    def plain_certificate(self, text: bytes) -> PlainCertificate | None:
+        """A certificate's text matched with this history over keys; ``None`` if it is not plain, or something does not fit."""
+        found = enter(lambda: self._native.plain_certificate(text), self.name)
+        if found is None:
+            return None
+        orders, complete, serial = found
+        return PlainCertificate(None if orders is None else ToldOrders(orders, self._native), complete, serial)
 
-    def keys(self) -> list[int | str]:
-        """The names of all keys."""
-        return [json.loads(name) for name in self._native.keys()]  # noqa: SIM118
 
-    def aborted(self) -> tuple[list[int], bool]:
-        """The places of the transactions that were aborted, and whether the outcome of any is unknown."""
-        return self._native.aborted()
+Place = tuple[int, int]
+"""A transaction's position in the history, and the place of one of its operations."""
+
+
+class ToldOrders(Sequence[Sequence[Place | None]]):
+    """Orders of versions that the core has read itself; they become Python's only if somebody looks at them."""
+
+    __slots__ = ("_history", "_native", "_places")
+
+    def __init__(self, native: _NativeOrders, history: _NativeHistory) -> None:
+        self._native, self._history = native, history
+        self._places: list[list[Place | None]] | None = None
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    @overload
+    def __getitem__(self, index: int) -> Sequence[Place | None]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Sequence[Place | None]]: ...
+    def __getitem__(self, index: int | slice) -> Sequence[Any]:
+        if self._places is None:
+            self._places = self._native.places(self._history)
+        return self._places[index]
+
+
+@dataclass(frozen=True, slots=True)
+class PlainCertificate:
+    """A certificate that has nothing but orders of keys, ``complete`` if all are whole, or nothing but a serial order."""
+
+    orders: ToldOrders | None
+    complete: bool
+    serial: Sequence[int] | None
 
 
 class Input:

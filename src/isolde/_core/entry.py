@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from isolde._core import _native
-from isolde.errors import InputError, IsoldeError, MalformedHistory, UnusableEvidence
+from isolde.errors import InputError, IsoldeError, MalformedHistory, UnusableEvidence, not_written
 
 THREADS = max(1, min(8, os.cpu_count() or 1))
 _T = TypeVar("_T")
@@ -29,6 +29,6 @@ def enter(work: Callable[[], _T], file: str) -> _T:
     except OSError as error:
         # The core's own text ends in "(os error 2)", which helps nobody.
         reason = os.strerror(error.errno) if error.errno else str(error)
-        raise InputError(f"{file}: {reason}") from error
+        raise not_written(f"{file}: {reason}", error) from error
     except RuntimeError as error:
         raise IsoldeError(f"{file}: {error}; please report this with the file") from error

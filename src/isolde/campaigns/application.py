@@ -30,7 +30,7 @@ from isolde.databases.waiting import ASIDE_S, aside
 from isolde.engines.certify import Judge
 from isolde.engines.record import Job, Outcome, Run, Watcher, finish, refuse_place
 from isolde.engines.record.application import Broken, Installation, application_job
-from isolde.errors import InputError, IsoldeError, OutsideError, UsageError
+from isolde.errors import FullDisk, InputError, IsoldeError, OutsideError, UsageError
 from isolde.findings import (
     ApplicationFacts,
     ApplicationSubject,
@@ -113,7 +113,7 @@ def run_application(target: Target, application: Application, options: RunOption
     if told is not None:
         with judging(target, installation, options) as judge:
             asked = options.levels or promised_by_all(offers.values())
-            report = _with_levels(report, history, told, asked, judge)
+            report = _with_levels(report, history, told, asked, options.budget, judge)
     # What was seen of the invariants is nowhere else, so it is told however the run ended; and before the clean-up, which may
     # have to wait for somebody's lock.
     listener.found(report)
@@ -149,11 +149,13 @@ def _meta(
 
 
 def _with_levels(
-    report: Report, history: Path, told: Certified, levels: Iterable[Level], judge: Judge | None
+    report: Report, history: Path, told: Certified, levels: Iterable[Level], budget: int, judge: Judge | None
 ) -> Report:
     """The report with what the certificate says of the levels of the history."""
     names = tuple(level.value for level in levels)
-    checked = check_file(str(history), CheckOptions(names, judge=judge), certificate=str(told.path)).report
+    checked = check_file(
+        str(history), CheckOptions(names, budget=budget, judge=judge), certificate=str(told.path)
+    ).report
     return replace(checked, findings=(*report.findings, *checked.findings), facts=(*checked.facts, *report.facts))
 
 
@@ -239,7 +241,7 @@ def _finished(directory: Path, outcome: Outcome) -> Path:
     """The history, or the directory if the disk does not take it."""
     try:
         return finish(directory)
-    except InputError as error:
+    except (InputError, FullDisk) as error:
         outcome.failure = OutsideError(f"{outcome.failure}; {error}") if outcome.failure else error
         return directory
 

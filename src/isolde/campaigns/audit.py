@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -14,8 +14,9 @@ from isolde.engines.audit.heuristics import heuristics_named
 from isolde.errors import UsageError
 from isolde.findings import Report
 from isolde.formats import decode, read
+from isolde.formats.lines import places_in
 from isolde.formats.tables import sql_history
-from isolde.history import History
+from isolde.history import History, TxnId
 from isolde.levels import Level
 
 PAPER = "paper"
@@ -62,7 +63,8 @@ class AuditQuestion:
 def audit_file(path: str, question: AuditQuestion, *, format: str | None = None, reading: Reading = AS_USUAL) -> Report:
     """Reads the log at ``path`` (``-`` is standard input) and judges it."""
     with _no_collections():
-        return audit_history(decode(read(path, format, reading)), question, path)
+        history = decode(read(path, format, reading))
+        return audit_history(history, question, path, places_in(path, history, reading))
 
 
 @contextmanager
@@ -77,9 +79,12 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def audit_history(history: History, question: AuditQuestion, name: str = "log") -> Report:
-    """Judges a log that is in memory; ``name`` is what the report calls it."""
-    report = audit(sql_history(history, name), question.options(), name)
+def audit_history(
+    history: History, question: AuditQuestion, name: str = "log", place: Callable[[TxnId], str] | None = None
+) -> Report:
+    """Judges a log that is in memory; ``name`` is what the report calls it, ``place`` says where a transaction stands."""
+    tables = sql_history(history, name)
+    report = audit(tables if place is None else replace(tables, place=place), question.options(), name)
     named = {transaction.id: transaction for transaction in history.transactions}
     shown = {one for finding in report.findings for shown in finding.evidence for one in getattr(shown, "core", ())}
     return replace(report, exhibit=tuple(named[one] for one in named if one in shown))

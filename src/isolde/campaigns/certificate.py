@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import TypedDict
 
 from isolde._core import Columns
-from isolde.engines.certify import Certified, Judge, certify
+from isolde.engines.certify import Certified, Completions, Judge, SecondOpinion, Told, certify, duplicate_write
 from isolde.engines.check import Evidence, Shown, check
+from isolde.errors import MistakeError
 from isolde.findings import (
     Anomaly,
     ByOracle,
@@ -22,7 +23,7 @@ from isolde.findings import (
     Spent,
     Verdict,
 )
-from isolde.formats.certificates import PlacedCertificate
+from isolde.formats.certificates import CertificateFile, PlacedCertificate
 from isolde.levels import Level
 
 
@@ -42,7 +43,7 @@ _STRICT = (Level.STRICT_SERIALIZABLE, Level.STRICT_SNAPSHOT_ISOLATION)
 
 def check_certified(
     columns: Columns,
-    placed: PlacedCertificate,
+    placed: PlacedCertificate | CertificateFile,
     levels: Sequence[Level],
     judging: Judging,
     *,
@@ -66,16 +67,14 @@ def check_certified(
     if certified.replay is not None and certified.oracle == "serialization-order":
         report = _by_replay(columns, certified, levels)
     else:
-        told = certified.told
-        evidence = Evidence.of_edges(told.edges)
-        shown = tuple(Shown(one.name, one.positions, one.sentence) for one in told.faults)
         serial = certified.serial if certified.oracle == "serialization-order" else None
-        evidence = replace(evidence, versions=told.versions, serial=serial, shown=shown, undecided=told.undecided)
-        report = check(told.columns, levels, **judging, evidence=evidence, serialization_order=serial is not None)
+        report = _by_told(certified.told, levels, judging, serial)
+    if certified.completions is not None:
+        report = _completed(report, certified.completions, judging)
     opinion = _second_opinion(columns, certified, session_order=session_order)
     findings = []
     for found in report.findings:
-        finding = _undecided(found) if certified.told.complete and _guessed(found) else found
+        finding = _undecided(found, columns) if certified.told.complete and _guessed(found) else found
         asked = both or finding.verdict is Verdict.VIOLATED
         judged = _judged(certified, finding, searched(finding.level) if asked else None, opinion)
         findings.append(replace(finding, evidence=(*finding.evidence, judged)))
@@ -83,6 +82,50 @@ def check_certified(
         # What the certificate says is found out once, for all levels: it belongs to the first.
         findings[0] = replace(findings[0], spent=Spent(findings[0].seconds + told_seconds))
     return replace(report, subject=HistorySubject(columns.name, _size(columns)), findings=tuple(findings))
+
+
+def _by_told(told: Told, levels: Sequence[Level], judging: Judging, serial: Sequence[int] | None = None) -> Report:
+    shown = tuple(Shown(one.name, one.positions, one.sentence) for one in told.faults)
+    evidence = replace(
+        Evidence.of_edges(told.edges), versions=told.versions, serial=serial, shown=shown, undecided=told.undecided
+    )
+    report = check(told.columns, levels, **judging, evidence=evidence, serialization_order=serial is not None)
+    if told.readable is not None and any(one.anomalies and one.method != "told" for one in report.findings):
+        report = check(told.readable(), levels, **judging, evidence=evidence)
+    return report
+
+
+def _completed(report: Report, completions: Completions, judging: Judging) -> Report:
+    """The levels that partial orders of rows leave open, decided by the orders that complete them: one that keeps a level is
+    enough."""
+    found = {one.level: one for one in report.findings if one.verdict is not Verdict.UNDECIDED}
+    asked = [one.level for one in report.findings if one.verdict is Verdict.UNDECIDED]
+    violated: dict[Level, Finding] = {}
+    open_: dict[Level, Finding] = {}
+    for told in completions.told(asked, judging["budget"]):
+        left = [level for level in asked if level not in found]
+        for one in _by_told(told, left, judging).findings:
+            kept = {Verdict.SATISFIED: found, Verdict.VIOLATED: violated, Verdict.UNDECIDED: open_}[one.verdict]
+            # An order that explains every answer shows more than one that does not.
+            if one.level not in kept or (kept[one.level].method == "told" and one.method != "told"):
+                kept[one.level] = one
+        if all(level in found for level in asked):
+            break
+    for level in asked:
+        if level in found:
+            continue
+        if completions.exhausted and level in violated and level not in open_:
+            found[level] = violated[level]
+        elif level in open_:
+            found[level] = open_[level]
+        else:
+            tried = f"{completions.tried:,} order{'s' * (completions.tried != 1)}"
+            reason = NotProved(
+                f"the order of some rows is only partial, and none of the {tried} tried that complete it keeps the level; there"
+                " are more (--budget)"
+            )
+            found[level] = Finding(HistoryLevel(level), Verdict.UNDECIDED, "search", evidence=(reason,))
+    return replace(report, findings=tuple(found[one.level] for one in report.findings))
 
 
 def _guessed(finding: Finding) -> bool:
@@ -94,11 +137,8 @@ def _guessed(finding: Finding) -> bool:
     )
 
 
-def _undecided(finding: Finding) -> Finding:
-    reason = NotProved(
-        "a value was read that several versions have, and the certificate does not say which of them was read"
-    )
-    return replace(finding, verdict=Verdict.UNDECIDED, evidence=(reason,))
+def _undecided(finding: Finding, columns: Columns) -> Finding:
+    return replace(finding, verdict=Verdict.UNDECIDED, evidence=(NotProved(duplicate_write(columns)),))
 
 
 def _judged(certified: Certified, finding: Finding, explainable: bool | None, opinion: str) -> ByOracle:
@@ -112,15 +152,24 @@ def _judged(certified: Certified, finding: Finding, explainable: bool | None, op
         )
     if finding.verdict is Verdict.SATISFIED and explainable is False:
         remarks.append("The search by values alone finds no order that explains what was read.")
-    if opinion and finding.level in _BY_REPLAY:
+    if certified.completions is not None and finding.verdict is Verdict.VIOLATED:
+        remarks.append(
+            "The order of some rows is told only in part. Every order that completes it breaks the level; this is shown for one."
+        )
+    # What the graph's own order says is about a graph without a cycle.
+    asked = certified.serial is not None or finding.verdict is Verdict.SATISFIED
+    if opinion and asked and finding.level in _BY_REPLAY:
         remarks.append(opinion)
     return ByOracle(certified.oracle, explainable, " ".join(remarks))
 
 
 def _second_opinion(columns: Columns, certified: Certified, *, session_order: bool) -> str:
-    """What the replay of the serial order says beside an order of versions, which decides."""
-    if certified.oracle != "certificate" or certified.serial is None:
+    """What the replay of a serial order says beside an order of versions, which decides: of the one that was told, or else of one
+    that the dependency graph allows."""
+    if certified.oracle != "certificate":
         return ""
+    if certified.serial is None:
+        return "" if certified.told.second is None else _of_graph(columns, certified.told.second)
     if certified.replay is not None:
         fault, undecided = certified.replay.fault, certified.replay.undecided
         if undecided:
@@ -135,6 +184,20 @@ def _second_opinion(columns: Columns, certified: Certified, *, session_order: bo
         if found.verdict is not Verdict.SATISFIED:
             return "A second opinion: the serial order that the database told does not replay."
     return "A second opinion: the serial order that the database told replays."
+
+
+def _of_graph(columns: Columns, second: SecondOpinion) -> str:
+    if not second.differs:
+        return "A second opinion: the transactions replay one after the other in an order that the dependency graph allows."
+    if second.exact:
+        raise MistakeError(
+            f"{columns.name}: the dependency graph has no cycle, but in its order {second.differs}; please report this with the"
+            " file and its certificate"
+        )
+    return (
+        f"A second opinion: run one after the other in an order that the dependency graph allows, {second.differs}. The graph"
+        " does not show that: it exchanges one version at a time, and several together may change what a statement finds."
+    )
 
 
 def _by_replay(columns: Columns, certified: Certified, levels: Sequence[Level]) -> Report:

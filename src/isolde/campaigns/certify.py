@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from isolde.campaigns.check import CheckOptions, check_file
 from isolde.campaigns.options import RunOptions
 from isolde.campaigns.target import Target
 from isolde.databases import Offer
 from isolde.databases.matching import DatabaseMatching
 from isolde.databases.recoveries import begin_recovery, refuse_silent
-from isolde.databases.recovery import Followed, Recovery, Scope
+from isolde.databases.recovery import Account, Followed, Recovery, Scope
 from isolde.databases.waiting import aside
-from isolde.engines.record import Outcome
+from isolde.engines.record import Fault, Outcome, Round
 from isolde.engines.record.application import Installation
-from isolde.errors import UsageError
-from isolde.findings import CertificateFacts
+from isolde.engines.record.journal import write_private
+from isolde.errors import UsageError, not_written
+from isolde.findings import CertificateFacts, Verdict
+from isolde.formats import merged
 from isolde.formats.certificates import certificate_path, write_certificate
+from isolde.history.certificate import Certificate
 from isolde.levels import Level, implies
 
 _BEGIN_S = 60.0
+# Whose order outlives the death of its server: it is told by what is on disk before a commit is.
+_OUTLIVES = ("postgresql", "mariadb", "etcd")
+_ROUND = "round.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +46,17 @@ def refuse_uncertain(target: Target, options: RunOptions) -> None:
     if not options.certify:
         return
     refuse_silent(target.adapter)
-    if options.faults:
-        raise UsageError("--certify listens from the first transaction to the last; it does not go with --nemesis")
-    if options.bounds.until_violation:
-        raise UsageError("--certify asks for the order when the run is over; it does not go with --until-violation")
+    if options.faults and options.bounds.until_violation:
+        raise UsageError(
+            "--certify asks for the order whenever nobody is at work, and faults go on then: "
+            "choose --nemesis or --until-violation"
+        )
+    forgets = {Fault.KILL, Fault.RESTART} & {*options.faults}
+    if forgets and target.adapter.name not in _OUTLIVES:
+        raise UsageError(
+            f"the order of {target.adapter.name} is told by a counter in it, which may be lost with a server that is killed or "
+            "restarted: --certify goes with --nemesis pause,cut there"
+        )
 
 
 @contextmanager
@@ -65,6 +79,41 @@ def certified(recovery: Recovery, outcome: Outcome, history: Path) -> Certified:
     path = certificate_path(str(history))
     write_certificate(certificate, path)
     return Certified(Path(path), certificate.source, time.monotonic() - begun)
+
+
+class CertifiedRounds:
+    """``--until-violation`` by certificates: whenever nobody is at work the order so far is asked for."""
+
+    def __init__(
+        self,
+        recovery: Recovery,
+        directory: Path,
+        levels: Sequence[Level],
+        budget: int,
+        accounts: Callable[[], Sequence[Account]],
+    ) -> None:
+        self._recovery, self._directory, self._accounts = recovery, directory, accounts
+        self._options = CheckOptions(tuple(level.value for level in levels), budget=budget)
+        self._told: dict[int, Certificate] = {}
+
+    def at_rest(self, planned: int) -> None:
+        """Asks for the order of everything until now, on a session's thread."""
+        self._told[planned] = self._recovery.recover(self._accounts())
+
+    def violated(self, at: Round) -> bool:
+        """Whether what was recorded until then violates a level."""
+        path = self._directory / _ROUND
+        written = Path(certificate_path(str(path)))
+        try:
+            write_private(path, merged(self._directory, at.sizes))
+            write_certificate(self._told.pop(at.planned), str(written))
+            report = check_file(str(path), self._options, certificate=str(written)).report
+        except OSError as error:
+            raise not_written(f"{path}: {error.strerror}; choose another place with --output", error) from None
+        finally:
+            path.unlink(missing_ok=True)
+            written.unlink(missing_ok=True)
+        return any(finding.verdict is Verdict.VIOLATED for finding in report.findings)
 
 
 @contextmanager

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from isolde._core import AS_USUAL, BUDGET, Columns, Reading
 from isolde.engines.check import check, cut_out, exhibited, frontier
-from isolde.findings import HistorySubject, Report, Verdict
-from isolde.formats import decode, is_sql, read
-from isolde.formats.certificates import PlacedCertificate, read_certificate
+from isolde.findings import Finding, HistorySubject, Report, Verdict
+from isolde.formats import decode, encode, is_sql, read
+from isolde.formats.certificates import CertificateFile, PlacedCertificate, open_certificate
 from isolde.history import History
 from isolde.history.certificate import Certificate
 from isolde.levels import LEVELS, Level, level_named
@@ -58,30 +58,49 @@ def levels_named(names: Iterable[str]) -> list[Level]:
 
 
 @dataclass(frozen=True, slots=True)
+class Witness:
+    """The transactions of an anomaly as a history of their own, with their part of the certificate if there is one."""
+
+    history: History
+    certificate: Certificate | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Checked:
     """A report, and the history that it is about."""
 
     report: Report
     columns: Columns
     options: CheckOptions
-    certified: bool = False
+    certificate: PlacedCertificate | CertificateFile | None = None
 
-    def witness(self) -> History | None:
-        """The transactions of the first anomaly as a history of their own; ``None`` if there is none."""
+    def witness(self) -> Witness | None:
+        """The transactions of the first anomaly, violated in the same way by themselves; ``None`` if there is none."""
         for finding in self.report.findings:
-            if finding.anomalies and self.certified:
-                # What shows the anomaly is in the certificate: these are the transactions that it is about.
-                anomaly = finding.anomalies[0]
-                return decode(self.columns, sorted({*anomaly.positions, *anomaly.also_needed}))
+            if finding.anomalies and self.certificate is not None:
+                return self._certified(finding, self.certificate)
             if finding.anomalies:
-                return cut_out(
+                history = cut_out(
                     self.columns,
                     finding.level,
                     finding.anomalies[0],
                     session_order=self.options.session_order,
                     judge_aborted=self.options.judge_aborted,
                 )
+                return Witness(history)
         return None
+
+    def _certified(self, finding: Finding, certificate: PlacedCertificate | CertificateFile) -> Witness:
+        from isolde.engines.certify import parts
+
+        placed = certificate.read() if isinstance(certificate, CertificateFile) else certificate
+        anomaly = finding.anomalies[0]
+        options = replace(self.options, names=(finding.level.value,), every=False, order=False, both=False)
+        for history, told in parts(self.columns, placed, sorted({*anomaly.positions, *anomaly.also_needed})):
+            again = check_columns(encode(history), options, certificate=PlacedCertificate(told)).report.findings[0]
+            if again.anomalies and again.anomalies[0].name == anomaly.name:
+                return Witness(history, told)
+        return Witness(decode(self.columns), placed.certificate)
 
 
 def check_file(
@@ -94,12 +113,15 @@ def check_file(
 ) -> Checked:
     """Reads the history at ``path`` (``-`` is standard input) and decides its levels, by the certificate if one is named."""
     columns = read(path, format, reading)
-    placed = None if certificate is None else read_certificate(certificate)
+    placed = None if certificate is None else open_certificate(certificate)
     return check_columns(columns, options, path, placed)
 
 
 def check_columns(
-    columns: Columns, options: CheckOptions, name: str = "history", certificate: PlacedCertificate | None = None
+    columns: Columns,
+    options: CheckOptions,
+    name: str = "history",
+    certificate: PlacedCertificate | CertificateFile | None = None,
 ) -> Checked:
     """Decides the levels of a history that is in memory; ``name`` is what the report calls it."""
     levels = levels_named(options.names)
@@ -129,7 +151,7 @@ def check_columns(
         for finding in report.findings
     ]
     report = replace(report, subject=HistorySubject(name, report.size), findings=tuple(findings))
-    return Checked(exhibited(report, columns), columns, options, certificate is not None)
+    return Checked(exhibited(report, columns), columns, options, certificate)
 
 
 def _decided(report: Report, by_name: set[Level]) -> Report:

@@ -11,13 +11,24 @@ from pathlib import Path
 from typing import Any
 
 from isolde._core import Columns
-from isolde.campaigns.certify import Certified, certificate_facts, certified, listening, promised, refuse_uncertain
+from isolde.campaigns.certify import (
+    Certified,
+    CertifiedRounds,
+    certificate_facts,
+    certified,
+    listening,
+    promised,
+    refuse_uncertain,
+)
 from isolde.campaigns.check import CheckOptions, check_file
+from isolde.campaigns.lead import lead
 from isolde.campaigns.options import RUNS, Listener, RunInterrupted, RunOptions
 from isolde.campaigns.target import Target
 from isolde.campaigns.windows import WindowCheck
 from isolde.databases import Adapter, Database, Feature, Kind, Offer, Table, offer_named
+from isolde.databases.keyvalue import tables_to_drop
 from isolde.databases.recovery import Scope
+from isolde.databases.shapes import PLAIN
 from isolde.databases.waiting import ASIDE_S, aside
 from isolde.engines.check import check, exhibited
 from isolde.engines.record import (
@@ -58,18 +69,17 @@ _WINDOW = 2_000
 _WINDOW_KEYS_MAX = 500
 _PATIENCE_S = 3.0
 _PATIENCE_WITH_FAULTS_S = 60.0
-# Steps of a search, where the order of writes is open: a run is not to wait for minutes. 'isolde check' takes more of them.
-_BUDGET = 1_000_000
 
 
 def run_keys(target: Target, settings: Settings, options: RunOptions, listener: Listener) -> Report:
     """Runs the workload on a private table, checks what was seen, and removes the table."""
     database, workload = target.database, settings.workload
-    offer = (offer_named(database, target.isolation) if target.isolation else database.offers()[-1]).of(workload.kind)
+    offer = offer_named(database, target.isolation) if target.isolation else database.offers()[-1]
+    offer = offer.of(workload.kind, settings.shapes)
     asked = list(dict.fromkeys(options.levels)) or [_claimed(offer, options)]
     refuse_uncertain(target, options)
     directory = options.output or new_directory(target.adapter, offer.name)
-    table = Table(f"isolde_{secrets.token_hex(6)}", workload.kind, settings.keys)
+    table = Table(f"isolde_{secrets.token_hex(6)}", workload.kind, settings.keys, settings.shapes)
     bounds = options.bounds
     job = replace(
         keyvalue_job(
@@ -89,16 +99,22 @@ def run_keys(target: Target, settings: Settings, options: RunOptions, listener: 
     private = _PrivateTable(target, table, keep=options.keep or target.server is not None)
     try:
         private.create()
-        with listening(target, Scope.of_keys(table), [offer], options) as recovery:
+        scope = Scope.of_keys(table, faults=bool(options.faults))
+        with listening(target, scope, [offer], options) as recovery:
             recorded = _recorded(replace(job, recovery=recovery), asked, target, options, listener)
-            if recorded.outcome.interrupted:
-                raise RunInterrupted(recorded.history)
             if recovery is not None and recorded.outcome.failure is None:
                 recorded.certified = certified(recovery, recorded.outcome, recorded.history)
-        report = _judged(recorded, asked, faults=bool(options.faults))
+        report = _judged(recorded, asked, options)
         facts = _facts(recorded, asked, offer, settings, database.version())
-        report = replace(report, facts=(*report.facts, replace(facts, table=table.name if options.keep else None)))
+        facts = replace(
+            facts,
+            table=table.name if options.keep else None,
+            lead=lead(report, offer, database.version(), _columns(recorded)),
+        )
+        report = replace(report, facts=(*report.facts, facts))
         listener.found(report)
+        if recorded.outcome.interrupted:
+            raise RunInterrupted(recorded.history, private.done())
         if recorded.outcome.failure is not None:
             raise OutsideError(f"the run ended early: {recorded.outcome.failure}{private.done()}")
     finally:
@@ -131,26 +147,27 @@ def _claimed(offer: Offer, options: RunOptions) -> Level:
 def _recorded(job: Job, asked: list[Level], target: Target, options: RunOptions, listener: Listener) -> _Recorded:
     windows = None
     faults, until_violation = options.faults, options.bounds.until_violation
-    if until_violation and not faults and _stands_alone(job.table, asked):
-        windows = WindowCheck(job.directory, job.sessions, asked, _BUDGET)
+    if until_violation and not faults and job.recovery is None and _stands_alone(job.table, asked):
+        windows = WindowCheck(job.directory, job.sessions, asked, options.budget)
     outcome, checked, events = _record(job, asked, target, options, windows, listener)
     last = windows.keep_last() if windows is not None else None
     history = finish(job.directory)
     lost: tuple[Lost, ...] | None = ()
-    if faults and not outcome.interrupted:
-        lost = _what_was_lost(job, history, outcome)
+    if faults:
+        lost = None if outcome.interrupted else _what_was_lost(job, history, outcome)
     return _Recorded(job, outcome, checked, events, history, windows, last, lost, time.monotonic())
 
 
-def _judged(recorded: _Recorded, asked: list[Level], *, faults: bool) -> Report:
+def _judged(recorded: _Recorded, asked: list[Level], options: RunOptions) -> Report:
     judged = str(recorded.last or recorded.history)
     if recorded.certified is not None:
         names = tuple(level.value for level in asked)
-        return tested(
-            check_file(judged, CheckOptions(names, budget=_BUDGET), certificate=str(recorded.certified.path)).report
-        )
+        checked = CheckOptions(names, budget=options.budget)
+        report = tested(check_file(judged, checked, certificate=str(recorded.certified.path)).report)
+        durable = (_durable(recorded.lost),) if options.faults else ()
+        return replace(report, findings=(*report.findings, *durable))
     columns = read(judged)
-    report = exhibited(check(columns, asked, budget=_BUDGET, surveyed=True), columns)
+    report = exhibited(check(columns, asked, budget=options.budget, surveyed=True), columns)
     if recorded.windows is not None:
         report = recorded.windows.with_earlier(report)
     report = tested(replace(report, subject=HistorySubject(judged, report.size)))
@@ -158,14 +175,21 @@ def _judged(recorded: _Recorded, asked: list[Level], *, faults: bool) -> Report:
         replace(finding, reproduce=f"isolde check --level {finding.level.value} {judged}")
         for finding in report.findings
     ]
-    if faults:
+    if options.faults:
         findings.append(_durable(recorded.lost))
     return replace(report, findings=tuple(findings))
 
 
+def _columns(recorded: _Recorded) -> Columns | None:
+    """The history, if it was judged whole and by its values."""
+    if recorded.certified is not None or recorded.windows is not None:
+        return None
+    return read(str(recorded.history))
+
+
 def _durable(lost: Sequence[Lost] | None) -> Finding:
     if lost is None:
-        unknown = NotProved("the database could not be read after the last fault")
+        unknown = NotProved("the database was not read after the last fault")
         return Finding(RunHealth("durability"), Verdict.UNDECIDED, "final-state", evidence=(unknown,))
     verdict = Verdict.VIOLATED if lost else Verdict.SATISFIED
     return Finding(RunHealth("durability"), verdict, "final-state", evidence=_lost(lost))
@@ -192,12 +216,17 @@ def _facts(recorded: _Recorded, asked: list[Level], offer: Offer, settings: Sett
         ran=ran(recorded.outcome),
         check_seconds=recorded.checked_s + time.monotonic() - recorded.begun,
         history=str(recorded.history),
+        shapes=_shapes(settings),
         again=f"isolde check {levels} {windows.last if windows else recorded.history}",
         faults=tuple(FaultFacts(event.fault.value, event.begun, event.healed) for event in recorded.events),
         lost=None if recorded.lost is None else _lost(recorded.lost),
         windows=windows,
         certificate=certificate_facts(recorded.certified),
     )
+
+
+def _shapes(settings: Settings) -> tuple[str, ...]:
+    return () if settings.shapes == (PLAIN,) else tuple(str(shape) for shape in settings.shapes)
 
 
 def ran(outcome: Outcome) -> Ran:
@@ -212,6 +241,7 @@ def ran(outcome: Outcome) -> Ran:
         tally.reconnected,
         outcome.interrupted,
         failure,
+        tally.given_up,
     )
 
 
@@ -250,7 +280,8 @@ class _PrivateTable:
             return ""
         self._over = True
         name = self._table.name
-        command = self._target.adapter.removal.format(table=name)
+        removal = self._target.adapter.removal
+        command = "; ".join(removal.format(table=one) for one in tables_to_drop(self._table))
         try:
             aside(lambda: self._target.database.drop(self._table), ASIDE_S)
         except IsoldeError as error:
@@ -270,15 +301,20 @@ def _record(
 ) -> tuple[Outcome, float, tuple[Event, ...]]:
     """Runs the job; also how many seconds were spent on checking meanwhile, and the faults that were brought."""
     spent = 0.0
+    rounds = None
+    if job.recovery is not None and options.bounds.until_violation:
+        rounds = CertifiedRounds(job.recovery, job.directory, asked, options.budget, lambda: run.accounts())
 
     def violated(at: Round) -> bool:
         nonlocal spent
         begun = time.monotonic()
         if windows is not None:
             found = windows.violated(at)
+        elif rounds is not None:
+            found = rounds.violated(at)
         else:
             columns = Columns.from_jsonl(merged(job.directory, at.sizes), str(job.directory))
-            report = check(columns, asked, budget=_BUDGET)
+            report = check(columns, asked, budget=options.budget)
             found = any(finding.verdict is Verdict.VIOLATED for finding in report.findings)
         spent += time.monotonic() - begun
         listener.checked(at.planned)
@@ -287,10 +323,13 @@ def _record(
     in_windows = windows is not None
     first = (_WINDOW if in_windows else _FIRST_ROUND) if options.bounds.until_violation else None
     watcher = Watcher(listener.progress, first, growing=not in_windows, looking=in_windows, quiet=violated)
+    if rounds is not None:
+        watcher.at_rest = rounds.at_rest
     nodes = target.server.nodes if target.server is not None else ()
     nemesis = Nemesis(nodes, target.wires, options.faults, job.seed) if options.faults else None
     try:
-        outcome = Run(job, watcher).wait()
+        run = Run(job, watcher)
+        outcome = run.wait()
     finally:
         listener.over()
         if nemesis is not None:
@@ -340,6 +379,21 @@ def refuse_what_it_cannot(adapter: Adapter, workload: Workload, deletes: float) 
             raise UsageError(f"the workload {workload.name} needs {feature}, which {adapter.name} lacks: {ability.how}")
 
 
+def refuse_shapes(adapter: Adapter, workload: Workload, options: RunOptions) -> None:
+    """Refuses shapes of tables where there are no tables, or where nothing is known of them."""
+    shapes = options.of_keys.shapes
+    if shapes == (PLAIN,):
+        return
+    if not adapter.able(Feature.SQL).able:
+        raise UsageError(f"{adapter.name} has no tables, and so no shapes of tables; leave --columns, --index, … out")
+    if options.certify:
+        raise UsageError(
+            "--certify asks for the order of the plain table's versions; it does not go with shapes of tables"
+        )
+    if workload.kind is Kind.LISTS and len(shapes) == 1 and shapes[0].list_column:
+        raise UsageError(f"--list-column is for registers; the lists of {workload.name} are text columns already")
+
+
 def new_directory(adapter: Adapter, what: str) -> Path:
     """A place of its own for a run."""
     moment = datetime.now().strftime("%Y%m%d-%H%M%S")
@@ -357,5 +411,6 @@ def _meta(database: Database, url: str, offer: Offer, settings: Settings, sessio
         "keys": settings.keys,
         "distribution": settings.distribution,
         "deletes": settings.deletes,
+        "shapes": [str(shape) for shape in settings.shapes],
         "seed": settings.seed,
     }

@@ -7,14 +7,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from isolde.databases.shapes import PLAIN, Shape
 from isolde.engines.record import Fault, Progress
 from isolde.findings import Report
 from isolde.levels import Level
+from isolde.workloads import sql
 
 RUNS = "isolde-runs"
 TRANSACTIONS = 2_000
+SESSIONS = 10
 KEYS = 50
+BUDGET = 1_000_000
 _TRANSACTIONS_MAX = 1_000_000
+
+
+def sessions_of(workload: str) -> int:
+    """How many sessions a run of a workload has unless somebody says so."""
+    return sql.SESSIONS if workload == sql.NAME else SESSIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +33,7 @@ class Bounds:
     ``timeout_s`` bounds one transaction. With ``until_violation`` it is checked while running, and a violation ends it.
     """
 
-    sessions: int = 10
+    sessions: int = SESSIONS
     transactions: int | None = None
     seconds: float | None = None
     until_violation: bool = False
@@ -32,7 +41,7 @@ class Bounds:
 
     @property
     def planned(self) -> int | None:
-        """How many transactions are sent; ``None`` if only the time bounds them."""
+        """How many transactions are to come to their end; ``None`` if only the time bounds them."""
         if self.transactions is not None or self.seconds is not None:
             return self.transactions
         return _TRANSACTIONS_MAX if self.until_violation else TRANSACTIONS
@@ -40,13 +49,14 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class KeyOptions:
-    """How a key-value workload is made; ``None`` is the workload's own."""
+    """How a key-value workload is made; ``None`` is the workload's own. No ``shapes`` are all that the database has."""
 
     keys: int | None = None
     operations: int | None = None
     distribution: str = "uniform"
     blind_writes: float | None = None
     deletes: float = 0.0
+    shapes: tuple[Shape, ...] = (PLAIN,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,10 @@ class RunOptions:
     keep: bool = False
     certify: bool = False
     predicates_by: Literal["core", "database"] = "core"
+    budget: int = BUDGET
+    """Steps that a search may take for one level: a run is not to wait for minutes."""
+    tables: int | None = None
+    """Of random SQL: how many at most; ``None`` is the workload's own."""
 
 
 def _ignore(*_: object) -> None:

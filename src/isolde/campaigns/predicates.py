@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from isolde.campaigns.application import drop_tables, installed
 from isolde.campaigns.certify import (
     Certified,
+    CertifiedRounds,
     certificate_facts,
     certified,
     judging,
@@ -28,11 +30,14 @@ from isolde.databases import Offer, offer_named
 from isolde.databases.recovery import Recovery
 from isolde.engines.record import Job, Outcome, Run, Watcher, finish, refuse_place
 from isolde.engines.record.application import Installation
-from isolde.engines.record.application.predicates import predicate_job
+from isolde.engines.record.application.statements import statement_job
+from isolde.engines.record.client import Surroundings
 from isolde.errors import OutsideError, UsageError
 from isolde.findings import Report, RunFacts
-from isolde.levels import row
-from isolde.workloads.predicates import NAME, OPERATIONS, Mix, application, mix_named
+from isolde.levels import Level, row
+from isolde.workloads.predicates import NAME, OPERATIONS, Draws, Mix, Step, application, mix_named
+
+_FIRST_ROUND = 500
 
 
 def run_predicates(target: Target, options: RunOptions, listener: Listener) -> Report:
@@ -50,11 +55,16 @@ def run_predicates(target: Target, options: RunOptions, listener: Listener) -> R
     keys = options.of_keys.keys or mix.keys
     made = application(keys)
     installation = Installation(target.database, dialect, made, made.scale, prefix, options.bounds.timeout_s)
-    job = predicate_job(
+    operations = options.of_keys.operations or OPERATIONS
+
+    def plans(number: int, shared: Surroundings) -> Callable[[], tuple[Step, ...]]:
+        alone = shared.recovery is not None and shared.recovery.only_last
+        return Draws(mix, keys, operations, number, seed=options.seed, alone=alone).next
+
+    job = statement_job(
         installation,
         offer,
-        mix,
-        operations=options.of_keys.operations or OPERATIONS,
+        plans,
         sessions=options.bounds.sessions,
         directory=directory,
         meta=_meta(target, offer, mix, keys, options),
@@ -71,6 +81,9 @@ def run_predicates(target: Target, options: RunOptions, listener: Listener) -> R
         left = "" if kept else drop_tables(installation)
         if left:
             listener.left(left.removeprefix("; "))
+    (facts,) = (fact for fact in report.facts if isinstance(fact, RunFacts))
+    if facts.ran.interrupted:
+        raise RunInterrupted(Path(facts.history))
     return report
 
 
@@ -81,12 +94,14 @@ def _judged(
     job = replace(job, transactions=bounds.planned, seconds=bounds.seconds, timeout_s=bounds.timeout_s)
     with listening(target, scope_of(installation), [offer], options) as recovery:
         assert recovery is not None
-        outcome, history, told = _recorded(replace(job, recovery=recovery), recovery, listener)
-    asked = list(dict.fromkeys(options.levels)) or [promised(offer.claims, tables=True)]
+        asked = list(dict.fromkeys(options.levels)) or [promised(offer.claims, tables=True)]
+        outcome, history, told = _recorded(replace(job, recovery=recovery), recovery, asked, options, listener)
     begun = time.monotonic()
     names = tuple(level.value for level in asked)
     with judging(target, installation, options) as judge:
-        report = check_file(str(history), CheckOptions(names, judge=judge), certificate=str(told.path)).report
+        report = check_file(
+            str(history), CheckOptions(names, budget=options.budget, judge=judge), certificate=str(told.path)
+        ).report
     levels = " ".join(f"--level {row(level).short or level.value}" for level in asked)
     facts = RunFacts(
         database=target.database.version(),
@@ -110,14 +125,19 @@ def _judged(
     return replace(report, facts=(*report.facts, facts))
 
 
-def _recorded(job: Job, recovery: Recovery, listener: Listener) -> tuple[Outcome, Path, Certified]:
+def _recorded(
+    job: Job, recovery: Recovery, asked: list[Level], options: RunOptions, listener: Listener
+) -> tuple[Outcome, Path, Certified]:
+    watcher = Watcher(listener.progress)
+    if options.bounds.until_violation:
+        rounds = CertifiedRounds(recovery, job.directory, asked, options.budget, lambda: run.accounts())
+        watcher = Watcher(listener.progress, _FIRST_ROUND, at_rest=rounds.at_rest, quiet=rounds.violated)
     try:
-        outcome = Run(job, Watcher(listener.progress)).wait()
+        run = Run(job, watcher)
+        outcome = run.wait()
     finally:
         listener.over()
     history = finish(job.directory)
-    if outcome.interrupted:
-        raise RunInterrupted(history)
     if outcome.failure is not None:
         raise OutsideError(f"the run ended early: {outcome.failure}; what was recorded is in {history}")
     return outcome, history, certified(recovery, outcome, history)

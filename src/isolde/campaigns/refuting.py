@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement, pairwise, product
 from random import Random
@@ -25,6 +25,7 @@ Rows = Mapping[str, Sequence[tuple[Any, ...]]]
 Call = tuple[str, tuple[Any, ...]]
 
 _STATES = 24
+_NEAR = 48
 _DRAWS = 60
 _PAIRS = 10
 _TRIPLES = 12
@@ -52,7 +53,12 @@ class Refuter:
     levels: Sequence[str]
     names: Sequence[str]
     deadline: float | None = None
+    anywhere: bool = True
+    """Whether states count to which no transactions lead, as long as they satisfy the invariants."""
+    told: Callable[[str], None] = lambda _: None
     explored: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    """Why a transaction failed the last time that it did when it ran alone."""
     _states: list[Store] = field(default_factory=list)
     _tried: set[tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=set)
 
@@ -82,8 +88,9 @@ class Refuter:
         if index in self._tried or (self.deadline is not None and time.monotonic() > self.deadline):
             return []
         self._tried.add(index)
-        for rows, calls in self._programs(names):
-            witness = self._witness(rows, calls, dict(zip(names, levels, strict=True)))
+        self.told(f"looking for a counterexample: {' ∥ '.join(map(' at '.join, zip(names, levels, strict=True)))}")
+        for rows, calls in self.programs(names):
+            witness = self.witness(rows, calls, dict(zip(names, levels, strict=True)))
             if witness is not None:
                 return [self._nogood(names, levels, witness), *self._others(names, levels, rows, calls)]
         return []
@@ -97,7 +104,7 @@ class Refuter:
             named = dict(zip(different, chosen, strict=True))
             if tuple(named[name] for name in names) == levels:
                 continue
-            witness = self._witness(rows, calls, named)
+            witness = self.witness(rows, calls, named)
             if witness is not None:
                 yield self._nogood(names, tuple(named[name] for name in names), witness)
 
@@ -105,7 +112,7 @@ class Refuter:
     def _nogood(names: tuple[str, ...], levels: tuple[str, ...], witness: Witness) -> Nogood:
         return Nogood(tuple(dict(zip(names, levels, strict=True)).items()), witness.broken.check, witness)
 
-    def _witness(self, rows: Rows, calls: tuple[Call, ...], levels: Mapping[str, str]) -> Witness | None:
+    def witness(self, rows: Rows, calls: tuple[Call, ...], levels: Mapping[str, str]) -> Witness | None:
         parts = {part.name: part.transaction for part in self.application.parts}
         program = Program(
             sessions=[[(parts[name], *arguments)] for name, arguments in calls],
@@ -120,13 +127,13 @@ class Refuter:
 
     # Programs
 
-    def _programs(self, names: tuple[str, ...]) -> Iterator[tuple[Rows, tuple[Call, ...]]]:
+    def programs(self, names: tuple[str, ...]) -> Iterator[tuple[Rows, tuple[Call, ...]]]:
         """States and calls that all do something when they run alone; those that share most arguments first."""
         random = Random(repr(names))
         scored: list[tuple[int, int, Store, tuple[Call, ...]]] = []
         for _ in range(_DRAWS):
             store = random.choice(self.states())
-            calls = self._calls(names, random)
+            calls = self.calls(names, random)
             if all(self._effective(store, call) for call in calls) or random.random() < 0.05:
                 shared = sum(
                     1
@@ -142,7 +149,7 @@ class Refuter:
                 seen.add(index)
                 yield store.state(), calls
 
-    def _calls(self, names: tuple[str, ...], random: Random) -> tuple[Call, ...]:
+    def calls(self, names: tuple[str, ...], random: Random) -> tuple[Call, ...]:
         parts = {part.name: part for part in self.application.parts}
         taken: dict[str, Any] = {}
         calls = []
@@ -162,7 +169,7 @@ class Refuter:
         return {name: random.randint(1, 2) for name in self.application.scale}
 
     def states(self) -> list[Store]:
-        """Small states that transactions lead to, one after the other, from small first rows."""
+        """Small states: those that transactions lead to from small first rows, and others near to them."""
         if not self._states:
             for seed in range(_STATES):
                 random = Random(seed)
@@ -170,20 +177,46 @@ class Refuter:
                 for _ in range(seed % 6):
                     part = random.choice(self.application.parts)
                     arguments = part.arguments(random, self._scale(random))
-                    self._run(
+                    self.run(
                         store,
                         part.name,
                         tuple(arguments[local.name] for local in part.transaction.procedure.parameters),
                     )
                 if self.sound(store):
                     self._states.append(store)
+            if self.anywhere:
+                self._states += self._near(list(self._states))
         return self._states
+
+    def _near(self, reached: Sequence[Store]) -> Iterator[Store]:
+        """States with a few rows more or less, or other numbers in them, that satisfy all invariants."""
+        random = Random(len(reached))
+        for _ in range(_NEAR if reached else 0):
+            rows = {table: list(found) for table, found in random.choice(reached).state().items()}
+            for _ in range(random.randint(1, 3)):
+                _changed(rows, random)
+            try:
+                store = Store(self.application.schema, Dialect.POSTGRESQL)
+                for table, found in rows.items():
+                    store.load(table, found)
+                if self.sound(store):
+                    yield store
+            except IsoldeError:
+                continue
 
     def _first(self, random: Random) -> Store:
         store = Store(self.application.schema, Dialect.POSTGRESQL)
         for table, rows in populated(self.application.populate(random, self._scale(random))).items():
             store.load(table, [tuple(row) for row in rows])
         return store
+
+    def commits(self, name: str) -> bool:
+        """Whether a transaction was seen to change something and commit."""
+        random = Random(name)
+        return any(
+            self._effective(random.choice(self.states()), *self.calls((name,), random))
+            for _ in range(_DRAWS if self.states() else 0)
+        )
 
     def sound(self, store: Store) -> bool:
         """Whether all invariants hold of a state."""
@@ -195,11 +228,37 @@ class Refuter:
 
     def _effective(self, store: Store, call: Call) -> bool:
         twin = store.copy()
-        return self._run(twin, *call) and not twin.same_state(store)
+        return self.run(twin, *call) and not twin.same_state(store)
 
-    def _run(self, store: Store, name: str, arguments: tuple[Any, ...]) -> bool:
+    def run(self, store: Store, name: str, arguments: tuple[Any, ...]) -> bool:
         try:
             store.call(self.application.program, name, list(arguments))
-        except (ExecutionError, IsoldeError):
+        except (ExecutionError, IsoldeError) as error:
+            self.failed[name] = str(error)
             return False
         return True
+
+
+def _changed(rows: dict[str, list[tuple[Any, ...]]], random: Random) -> None:
+    """Takes a row out, puts one in that is like another, or changes a number."""
+    table = random.choice([name for name, found in rows.items() if found] or list(rows))
+    found = rows[table]
+    if not found:
+        return
+    place = random.randrange(len(found))
+    row = list(found[place])
+    match random.randrange(3):
+        case 0:
+            found.pop(place)
+        case 1:
+            found.append(tuple(_other(value, random) for value in row))
+        case _:
+            column = random.randrange(len(row))
+            row[column] = _other(row[column], random)
+            found[place] = tuple(row)
+
+
+def _other(value: Any, random: Random) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return value
+    return random.choice((value, value + 1, max(value - 1, 0), random.randint(0, 4)))

@@ -6,16 +6,21 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from isolde.campaigns.application import run_application
-from isolde.campaigns.keyvalue import refuse_what_it_cannot, run_keys
+from isolde.campaigns.counter import run_counter
+from isolde.campaigns.keyvalue import refuse_shapes, refuse_what_it_cannot, run_keys
 from isolde.campaigns.matrix import try_all_levels
 from isolde.campaigns.options import KEYS, Listener, RunOptions
 from isolde.campaigns.predicates import run_predicates
+from isolde.campaigns.sql import run_sql
 from isolde.campaigns.target import Target, Wanted, opened
+from isolde.databases.shapes import PLAIN
 from isolde.errors import UsageError
 from isolde.findings import Report
 from isolde.workloads import Settings, workload_named
 from isolde.workloads.applications import APPLICATIONS, application_named, is_application
+from isolde.workloads.counter import NAME as COUNTER
 from isolde.workloads.predicates import NAME as PREDICATES
+from isolde.workloads.sql import NAME as SQL
 
 
 def run(wanted: Wanted, options: RunOptions, listener: Listener | None = None) -> Report:
@@ -32,6 +37,17 @@ def run_on(target: Target, options: RunOptions, listener: Listener) -> Report:
     of_tables = options.workload == PREDICATES or (is_application(options.workload) and options.certify)
     if options.predicates_by == "database" and not of_tables:
         raise UsageError("--predicates-by is for certified runs of tables: --workload predicates, or --certify")
+    if options.tables is not None and options.workload != SQL:
+        raise UsageError(f"--tables is for random SQL (--workload {SQL}); {options.workload} has its own")
+    of_tables = of_tables or options.workload in (SQL, COUNTER) or is_application(options.workload)
+    if of_tables and options.of_keys.shapes != (PLAIN,):
+        raise UsageError(
+            f"--columns, --index, … --shapes are for workloads of keys; {options.workload} has its own tables"
+        )
+    if options.workload == COUNTER:
+        return run_counter(target, options, listener)
+    if options.workload == SQL:
+        return run_sql(target, options, listener)
     if options.workload == PREDICATES:
         return run_predicates(target, options, listener)
     if is_application(options.workload):
@@ -66,6 +82,7 @@ def _settings(target: Target, options: RunOptions) -> Settings:
         )
     workload = workload_named(options.workload)
     refuse_what_it_cannot(target.adapter, workload, of_keys.deletes)
+    refuse_shapes(target.adapter, workload, options)
     settings = Settings(
         workload,
         of_keys.keys or KEYS,
@@ -74,6 +91,7 @@ def _settings(target: Target, options: RunOptions) -> Settings:
         of_keys.blind_writes,
         of_keys.deletes,
         options.seed,
+        of_keys.shapes or target.adapter.shapes,
     )
     settings.plans(0)
     return settings

@@ -7,8 +7,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from isolde.databases import Adapter, Database, open_database, open_driver
+from isolde.databases.pep249 import AS_IT_SAYS, Style
 from isolde.databases.recoveries import started_with
-from isolde.databases.servers import Running, start
+from isolde.databases.registry import adapter_named, refuse_without_driver
+from isolde.databases.servers import SPOKEN, Running, start
 from isolde.databases.servers.proxy import Proxy
 from isolde.databases.waiting import aside
 from isolde.engines.record import Fault
@@ -36,6 +38,10 @@ class Wanted:
     faults: tuple[Fault, ...] = ()
     settings: tuple[str, ...] = ()
     only_level: bool = False
+    style: Style = AS_IT_SAYS
+    """What the driver does not say of itself as PEP 249 has it, or says wrongly."""
+    version: str | None = None
+    """Which version of the server is to be started; ``None`` is the one that is installed."""
     certify: bool = False
     """A server that is started for it is to be able to tell its order."""
 
@@ -58,16 +64,19 @@ def opened(wanted: Wanted, stack: ExitStack) -> Target:
         raise UsageError("name one database: by its URL, by --start or by --driver")
     if wanted.faults and wanted.kind is None:
         raise UsageError("--nemesis is for servers that Isolde started itself; use --start")
+    if wanted.version is not None and wanted.kind is None:
+        raise UsageError("--server-version is for servers that Isolde starts itself; use --start")
     if wanted.settings and wanted.kind is None:
         raise UsageError("--setting is for servers that Isolde started itself; use --start")
     if wanted.driver is not None:
         return _by_driver(wanted, stack)
-    if wanted.connect is not None or wanted.begin or wanted.setup or wanted.only_level:
-        raise UsageError("--connect, --begin, --setup and --only-level go with --driver")
+    if wanted.connect is not None or wanted.begin or wanted.setup or wanted.only_level or wanted.style != AS_IT_SAYS:
+        raise UsageError("--connect, --begin, --setup, --only-level, --paramstyle and --threadsafety go with --driver")
     if wanted.kind is None:
         return _by_url(wanted.url or EMBEDDED, wanted.isolation, stack)
+    refuse_without_driver(adapter_named(SPOKEN[wanted.kind]), f"--start {wanted.kind}")
     told = started_with(wanted.kind) if wanted.certify else {}
-    server = start(wanted.kind, **{**told, **_settings(wanted.settings)})
+    server = start(wanted.kind, **{**told, **_released(wanted.kind, wanted.version), **_settings(wanted.settings)})
     stack.callback(server.stop)
     url, wires = server.url, []
     if Fault.CUT in wanted.faults:
@@ -78,6 +87,15 @@ def opened(wanted: Wanted, stack: ExitStack) -> Target:
             url = url.replace(f":{node.place.port}", f":{wire.port}")
     target = _by_url(url, wanted.isolation, stack)
     return Target(target.adapter, target.database, target.url, target.isolation, server, tuple(wires))
+
+
+def _released(kind: str, version: str | None) -> dict[str, str]:
+    """Where the programs of that version are, if one is wanted."""
+    if version is None:
+        return {}
+    from isolde.databases.servers.releases import programs_of
+
+    return {"programs": programs_of(kind, version)}
 
 
 def _settings(texts: tuple[str, ...]) -> dict[str, str]:
@@ -102,7 +120,13 @@ def _by_driver(wanted: Wanted, stack: ExitStack) -> Target:
     module, connect = wanted.driver, wanted.connect
     adapter, database = aside(
         lambda: open_driver(
-            module, connect, claims=claims, begin=wanted.begin, setup=wanted.setup, only_level=wanted.only_level
+            module,
+            connect,
+            claims=claims,
+            begin=wanted.begin,
+            setup=wanted.setup,
+            only_level=wanted.only_level,
+            style=wanted.style,
         )
     )
     stack.callback(database.close)

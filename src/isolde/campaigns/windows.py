@@ -10,7 +10,7 @@ from isolde._core import Columns
 from isolde.engines.check import check as decide
 from isolde.engines.record import Round, Windows
 from isolde.engines.record.journal import write_private
-from isolde.errors import InputError
+from isolde.errors import not_written
 from isolde.findings import Finding, NotProved, Report, Verdict, WindowFacts
 from isolde.levels import Level
 
@@ -50,7 +50,7 @@ class WindowCheck:
         try:
             write_private(path, self._windows.history())
         except OSError as error:
-            raise InputError(f"{path}: {error.strerror}; choose another place with --output") from None
+            raise not_written(f"{path}: {error.strerror}; choose another place with --output", error) from None
         return path
 
     def with_earlier(self, report: Report) -> Report:

@@ -6,15 +6,13 @@ import click
 
 from isolde._core import FailedCas
 from isolde.campaigns.audit import BUDGET, DEFINITIONS, ENCODINGS, AuditQuestion, audit_file
-from isolde.cli.keeping import keep_report, report_option
-from isolde.cli.main import Exit, paint, say, status_of
+from isolde.cli.files import answer_each
+from isolde.cli.keeping import report_option
+from isolde.cli.main import paint
 from isolde.cli.reading import reading_of, reading_options
-from isolde.errors import IsoldeError, MistakeError, UsageError
+from isolde.errors import UsageError
 from isolde.formats import NAMES
 from isolde.report.any import as_document, as_text
-from isolde.visible import dumped
-
-_SERIOUS = (Exit.USAGE, Exit.OUTSIDE, Exit.VIOLATED, Exit.UNDECIDED, Exit.HOLDS)
 
 
 @click.command()
@@ -107,29 +105,15 @@ def audit(
     question = AuditQuestion(
         names, definition, pairs, session_order, skip_unsupported, budget, seconds, witness_order, heuristics, encoding
     )
-    if report is not None and len(logs) > 1:
-        raise UsageError("--report takes one log at a time")
     reading = reading_of(failed_cas, line_limit, size_limit)
-    statuses = []
-    for number, path in enumerate(logs):
-        try:
-            found = audit_file(path, question, format=format, reading=reading)
-        except IsoldeError as error:
-            if len(logs) == 1 or isinstance(error, MistakeError):
-                raise
-            if as_json:
-                click.echo(dumped({"file": path, "error": str(error)}))
-            say(str(error))
-            statuses.append(Exit.USAGE)
-            continue
-        if as_json:
-            named = {"file": path} if len(logs) > 1 else {}
-            click.echo(dumped(named | as_document(found)))
-        else:
-            click.echo(("\n" if number else "") + as_text(found, paint))
-        keep_report(report, found)
-        statuses.append(status_of(found))
-    return min(statuses, key=_SERIOUS.index)
+    return answer_each(
+        logs,
+        lambda _, path: audit_file(path, question, format=format, reading=reading),
+        text=lambda found: as_text(found, paint),
+        document=as_document,
+        as_json=as_json,
+        kept=report,
+    )
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -81,12 +81,18 @@ def workloads(application: str | None, as_json: bool) -> int:
 
     With the name of an APPLICATION, or a file with one: its transactions, sizes and invariants.
     """
-    from isolde.workloads import WORKLOADS, predicates
+    from isolde.workloads import WORKLOADS, counter, predicates, sql
     from isolde.workloads.applications import APPLICATIONS, application_named
 
     if application == predicates.NAME:
         listed = [(f"  --mix {mix.name}", f"{mix.keys:,} keys", mix.meaning) for mix in predicates.MIXES]
         click.echo(f"{predicates.NAME}: {predicates.MEANING}\n" + _table(listed))
+        return 0
+    if application == sql.NAME:
+        click.echo(f"{sql.NAME}: {sql.MEANING}; --sessions, --tables, --operations and --keys say how large a round is")
+        return 0
+    if application == counter.NAME:
+        click.echo(f"{counter.NAME}: {counter.MEANING}; {counter.KEYS} counters unless --keys says otherwise")
         return 0
     if application is not None:
         if any(entry.name == application for entry in WORKLOADS):
@@ -130,10 +136,22 @@ def workloads(application: str | None, as_json: bool) -> int:
                 "mixes": mixes,
             }
         )
+        rows += [
+            {
+                "name": entry.NAME,
+                "kind": "tables",
+                "operations": entry.OPERATIONS,
+                "meaning": entry.MEANING,
+                "source": entry.SOURCE,
+                "needs": ["sql"],
+            }
+            for entry in (sql, counter)
+        ]
         click.echo(dumped({"workloads": rows, "applications": applications}))
         return 0
     body = [(entry.name, entry.kind.value, entry.meaning, entry.source) for entry in WORKLOADS]
     body.append((predicates.NAME, "tables", predicates.MEANING, predicates.SOURCE))
+    body += [(entry.NAME, "tables", entry.MEANING, entry.SOURCE) for entry in (sql, counter)]
     body += [(entry.name, "tables", entry.meaning, entry.source) for entry in APPLICATIONS.values()]
     click.echo(_table([("WORKLOAD", "OF", "MEANING", "SOURCE"), *body]))
     return 0
@@ -174,6 +192,7 @@ def _application_text(application: Application) -> str:
 def databases(as_json: bool) -> int:
     """The databases: how each is addressed, its levels and what it calls them, what it can and cannot do."""
     from isolde.databases import adapters
+    from isolde.databases.servers.releases import PACKAGES, versions_in_words
 
     if as_json:
         rows = [
@@ -191,6 +210,7 @@ def databases(as_json: bool) -> int:
                     for offer in adapter.offers
                 ],
                 "untested": adapter.untested or None,
+                "server_versions": list(PACKAGES[adapter.name].versions) if adapter.name in PACKAGES else [],
                 "abilities": {
                     ability.feature.value: {"able": ability.able, "how": ability.how} for ability in adapter.abilities
                 },
@@ -211,4 +231,6 @@ def databases(as_json: bool) -> int:
         click.echo(_table(abilities))
         if adapter.untested:
             click.echo(visible(f"  ? not tested against a live server: {adapter.untested}"))
+        if adapter.name in PACKAGES:
+            click.echo(f"  --start {adapter.name} --server-version: {versions_in_words(adapter.name)}")
     return 0

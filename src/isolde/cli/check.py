@@ -6,16 +6,16 @@ import click
 
 from isolde._core import BUDGET, FailedCas
 from isolde.campaigns.check import Checked, CheckOptions, check_file
-from isolde.cli.keeping import keep_report, report_option
-from isolde.cli.main import Exit, paint, say, status_of, tell
+from isolde.cli.files import answer_each
+from isolde.cli.keeping import report_option
+from isolde.cli.main import paint, say, tell
 from isolde.cli.reading import initial_option, reading_of, reading_options
-from isolde.errors import IsoldeError, MistakeError, UsageError
+from isolde.errors import UsageError
+from isolde.findings import Report
 from isolde.formats import NAMES, encode, write
-from isolde.formats.certificates import sidecar
+from isolde.formats.certificates import certificate_path, sidecar, write_certificate
 from isolde.report import document, render_report
-from isolde.visible import dumped
 
-_SERIOUS = (Exit.USAGE, Exit.OUTSIDE, Exit.VIOLATED, Exit.UNDECIDED, Exit.HOLDS)
 _DEFAULT = "serializable"
 
 
@@ -112,33 +112,26 @@ def check(
         both,
     )
     beside = _certificates(histories, certificates, no_certificate=no_certificate)
-    for option, value in (("--witness", witness), ("--report", report)):
-        if value is not None and len(histories) > 1:
-            raise UsageError(f"{option} takes one history at a time")
+    if witness is not None and len(histories) > 1:
+        raise UsageError("--witness takes one history at a time")
     reading = reading_of(failed_cas, line_limit, size_limit, initial)
-    statuses = []
-    for number, path in enumerate(histories):
-        try:
-            checked = check_file(path, options, format=format, reading=reading, certificate=beside[number])
-        except IsoldeError as error:
-            if len(histories) == 1 or isinstance(error, MistakeError):
-                raise
-            _complain(path, error, as_json=as_json)
-            statuses.append(Exit.USAGE)
-            continue
-        if as_json:
-            named = {"file": path} if len(histories) > 1 else {}
-            click.echo(dumped(named | document(checked.report)))
-        else:
-            text = render_report(checked.report, paint, all_cases=all_cases)
-            click.echo(("\n" if number else "") + text)
+
+    def judged(number: int, path: str) -> Report:
+        checked = check_file(path, options, format=format, reading=reading, certificate=beside[number])
         if not checked.report.size.transactions:
             say(f"{path}: the history has no transactions, so that every level holds and nothing was checked")
-        keep_report(report, checked.report)
         if witness is not None:
             _write_witness(checked, witness)
-        statuses.append(status_of(checked.report))
-    return min(statuses, key=_SERIOUS.index)
+        return checked.report
+
+    return answer_each(
+        histories,
+        judged,
+        text=lambda found: render_report(found, paint, all_cases=all_cases),
+        document=document,
+        as_json=as_json,
+        kept=report,
+    )
 
 
 def _certificates(histories: tuple[str, ...], named: tuple[str, ...], *, no_certificate: bool) -> list[str | None]:
@@ -152,17 +145,16 @@ def _certificates(histories: tuple[str, ...], named: tuple[str, ...], *, no_cert
     return list(named) if named else [sidecar(path) for path in histories]
 
 
-def _complain(path: str, error: IsoldeError, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(dumped({"file": path, "error": str(error)}))
-    say(str(error))
-
-
 def _write_witness(checked: Checked, path: str) -> None:
-    history = checked.witness()
-    if history is None:
+    found = checked.witness()
+    if found is None:
         say("no violation was found, so no witness was written")
         return
-    tell(path, write(encode(history), path))
+    tell(path, write(encode(found.history), path))
+    beside = ""
+    if found.certificate is not None and path != "-":
+        told = certificate_path(path)
+        write_certificate(found.certificate, told)
+        beside = f", with its certificate in {told}"
     name = next(finding.anomalies[0].name for finding in checked.report.findings if finding.anomalies)
-    say(f"wrote {len(history.transactions)} transactions of the {name} to {path}")
+    say(f"wrote {len(found.history.transactions)} transactions of the {name} to {path}{beside}")

@@ -31,6 +31,14 @@ from isolde.levels.specifications import CANDIDATES, DATABASES
     "--time", "seconds", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds for the search."
 )
 @click.option("--smtlib", metavar="DIR", help="Write every question to the solver to DIR, as SMT-LIB 2.")
+@click.option(
+    "--cache", metavar="DIR", help="Keep the solver's answers in DIR, and do not ask again what did not change."
+)
+@click.option("--from-populate", is_flag=True, help="Only states count that the application's own first rows lead to.")
+@click.option("--confirm", metavar="URL", help="Execute the counterexamples on this database.")
+@click.option(
+    "--start", "kind", metavar="DATABASE", help="For --confirm: a private server of this kind is started for it."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @report_option
 def infer(
@@ -42,6 +50,10 @@ def infer(
     candidates: str | None,
     seconds: float | None,
     smtlib: str | None,
+    cache: str | None,
+    from_populate: bool,
+    confirm: str | None,
+    kind: str | None,
     as_json: bool,
     report: str | None,
 ) -> int:
@@ -69,11 +81,17 @@ def infer(
         candidates=CANDIDATES if candidates is None else _levels(candidates),
         seconds=seconds,
         smtlib=smtlib,
+        cache=cache,
+        from_populate=from_populate,
+        confirm=confirm,
+        start=kind,
         told=line.show,
     )
-    with contextlib.redirect_stdout(sys.stderr):
-        result = campaign(found, options)
-    line.clear()
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            result = campaign(found, options)
+    finally:
+        line.clear()
     keep_report(report, result)
     click.echo(printable_json(json_text(as_document(result))) if as_json else as_text(result, paint))
     return Exit(status_of(result))

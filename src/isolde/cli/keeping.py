@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from isolde.errors import InputError
+from isolde.errors import not_written
 from isolde.findings import Report
 
 _C = TypeVar("_C", bound=Callable[..., Any])
@@ -32,4 +32,4 @@ def keep_report(path: str | None, report: Report) -> None:
     try:
         Path(path).write_text(write(report) + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; choose another place with --report") from None
+        raise not_written(f"{path}: {error.strerror}; choose another place with --report", error) from None

@@ -16,14 +16,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from isolde.errors import IsoldeError, MistakeError, OutsideError
+from isolde.errors import IsoldeError, MistakeError, OutsideError, not_written
 from isolde.visible import visible
 
 if TYPE_CHECKING:
     from isolde.findings import Report
 
-# Longer than a private server takes to shut down.
-_LEAVE_S = 30.0
+# How long the threads of others are waited for at the end: longer than a private server takes to shut down.
+_LEAVE_S = [30.0]
+
+
+def leave_at_once() -> None:
+    """When the program is over nobody's thread is waited for."""
+    _LEAVE_S[:] = [0.0]
 
 
 class Exit(IntEnum):
@@ -97,7 +102,10 @@ def program() -> None:
     try:
         main()
     except SystemExit as ended:
-        last = threading.Timer(_LEAVE_S, os._exit, (ended.code,))
+        (seconds,) = _LEAVE_S
+        if not seconds:
+            os._exit(ended.code if isinstance(ended.code, int) else Exit.MISTAKE)
+        last = threading.Timer(seconds, os._exit, (ended.code,))
         last.daemon = True
         last.start()
         raise
@@ -124,7 +132,8 @@ def main() -> None:
     except IsoldeError as error:
         status = _ended(str(error), Exit.USAGE)
     except OSError as error:
-        status = _ended(f"{error.filename or 'output'}: {error.strerror or error}", Exit.USAGE)
+        written = not_written(f"{error.filename or 'output'}: {error.strerror or error}", error)
+        status = _ended(str(written), Exit.OUTSIDE if isinstance(written, OutsideError) else Exit.USAGE)
     except RecursionError:
         status = _ended("the input is nested too deeply", Exit.USAGE)
     except MemoryError:

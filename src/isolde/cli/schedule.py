@@ -17,7 +17,7 @@ from isolde.campaigns.target import Wanted, opened
 from isolde.cli.main import Exit, paint, say
 from isolde.databases.waiting import ASIDE_S, aside
 from isolde.engines.play import Player, Recorded, history_of
-from isolde.errors import InputError, OutsideError, StatementFailed, UsageError
+from isolde.errors import InputError, OutsideError, StatementFailed, UsageError, not_written
 from isolde.formats.jsonl import encode_history
 from isolde.formats.schedules import read_schedules
 from isolde.history.json_text import json_text
@@ -121,7 +121,7 @@ def _refuse_place(place: Path) -> None:
         place.mkdir(parents=True, exist_ok=True)
         taken = any(place.glob("history*.jsonl"))
     except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror}; choose another place with --output") from None
+        raise not_written(f"{error.filename}: {error.strerror}; choose another place with --output", error) from None
     if taken:
         raise InputError(f"{place}: a run is recorded there already; choose another place with --output")
 
@@ -130,4 +130,4 @@ def _write(path: Path, recorded: Recorded) -> None:
     try:
         path.write_bytes(encode_history(history_of(recorded)))
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; choose another place with --output") from None
+        raise not_written(f"{path}: {error.strerror}; choose another place with --output", error) from None

@@ -60,7 +60,7 @@ class BufferedConnection(ABC):
         """Whatever has to be known of a list before elements are added to it."""
 
     @abstractmethod
-    def _swap_at_once(self, key: int, expected: int, new: int) -> Swap:
+    def _swap_at_once(self, key: int, expected: int | None, new: int) -> Swap:
         """One atomic request."""
 
     @abstractmethod
@@ -111,7 +111,7 @@ class BufferedConnection(ABC):
             change = self._changes.get(key, _UNCHANGED)
             self._changes[key] = replace(change, elements=(*change.elements, element))
 
-    def compare_and_set(self, key: int, expected: int, new: int) -> Swap:
+    def compare_and_set(self, key: int, expected: int | None, new: int) -> Swap:
         with self._operation("compare-and-set"):
             if self._offer is not None and self._offer.claims is Level.LINEARIZABLE:
                 if self._operations > 1:

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Any, cast
 
 from isolde.databases.contract import (
@@ -28,6 +29,7 @@ from isolde.databases.contract import (
     SqlConnection,
     Table,
 )
+from isolde.databases.shapes import PLAIN, Places, Shape
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, IsoldeError, OutsideError, StatementFailed
 from isolde.levels import Level, implies
 
@@ -51,8 +53,8 @@ class Subject:
         return self.database.offers()[-1]
 
     @contextmanager
-    def table(self, kind: Kind = Kind.REGISTERS) -> Iterator[Table]:
-        table = Table(f"isolde_conformance_{secrets.token_hex(6)}", kind, _KEYS)
+    def table(self, kind: Kind = Kind.REGISTERS, shapes: tuple[Shape, ...] = (PLAIN,)) -> Iterator[Table]:
+        table = Table(f"isolde_conformance_{secrets.token_hex(6)}", kind, _KEYS * len(shapes), shapes)
         self.database.create(table)
         try:
             yield table
@@ -233,6 +235,58 @@ def a_swap_compares(subject: Subject) -> None:
         _equal(subject.read(connection, 0, 1), [5, 0], "after compare-and-sets")
 
 
+def an_insert_if_not_exists_compares(subject: Subject) -> None:
+    """A compare-and-set that expects nothing inserts what is absent, and shows what is there."""
+    with subject.table() as table, subject.connection(table) as connection:
+        absent = table.keys + 1
+        [swap] = subject.transact(connection, methodcaller("compare_and_set", absent, None, 5))
+        _equal(swap.applied, True, "an insert-if-not-exists of an absent key")
+        [again] = subject.transact(connection, methodcaller("compare_and_set", absent, None, 6))
+        _equal((again.applied, again.current), (False, b"5"), "an insert-if-not-exists of a key that is there")
+        _equal(subject.read(connection, absent), [5], "what was inserted")
+
+
+def every_shape_of_table_keeps_values(subject: Subject) -> None:
+    """Keys live in tables of every shape, and are written in every form; those that share a row stay apart."""
+    shapes = subject.adapter.shapes
+    places = Places(shapes)
+    with subject.table(shapes=shapes) as table, subject.connection(table) as connection:
+        expected = {key: key + 1 for key in range(table.keys)}
+        subject.transact(connection, *[_writing(key, value) for key, value in expected.items()])
+        for key, shape in enumerate(shapes):
+            values = {one: 1000 + one for one in (key, *places.row_mates(key))}
+            if len(values) > 1:
+                subject.transact(connection, methodcaller("write_row", values))
+                expected |= values
+            [swap] = subject.transact(connection, methodcaller("compare_and_set", key, expected[key], 2000 + key))
+            _equal(swap.applied, True, f"a compare-and-set of what is there ({shape})")
+            expected[key] = 2000 + key
+        _equal(subject.read(connection, *expected), list(expected.values()), "what was written")
+
+
+def keys_go_and_come_back_in_every_shape(subject: Subject) -> None:
+    """A key is deleted and inserted again while the others of its row stay."""
+    shapes = subject.adapter.shapes
+    with subject.table(shapes=shapes) as table, subject.connection(table) as connection:
+        for key, shape in enumerate(shapes):
+            steps = (methodcaller("delete", key), _reading(key), methodcaller("delete", key))
+            _equal(subject.transact(connection, *steps), [True, b"null", False], f"a delete, and another one ({shape})")
+            subject.transact(connection, methodcaller("insert", key, key + 7))
+            mates = Places(shapes).row_mates(key)
+            found = subject.read(connection, key, *mates)
+            _equal(found, [key + 7, *[0] * len(mates)], f"what was inserted, and what is beside it ({shape})")
+
+
+def lists_grow_in_every_shape(subject: Subject) -> None:
+    shapes = subject.adapter.shapes
+    with subject.table(Kind.LISTS, shapes) as table, subject.connection(table) as connection:
+        for key, shape in enumerate(shapes):
+            elements = [10 * key + 101, 10 * key + 206]
+            for element in elements:
+                subject.transact(connection, _appending(key, element))
+            _equal(subject.read(connection, key), [elements], f"a list ({shape})")
+
+
 def every_level_can_be_had(subject: Subject) -> None:
     with subject.table() as table, subject.connection(table) as connection:
         for number, offer in enumerate(subject.database.offers(), 1):
@@ -376,6 +430,10 @@ CHECKS = (
     Check(a_commit_after_a_refusal_tells_what_became_of_it, (Feature.TRANSACTIONS, Feature.DELETES)),
     Check(lists_grow_at_their_end, (Feature.LISTS,)),
     Check(a_swap_compares, (Feature.COMPARE_AND_SET,)),
+    Check(an_insert_if_not_exists_compares, (Feature.COMPARE_AND_SET,)),
+    Check(every_shape_of_table_keeps_values, (Feature.SQL,)),
+    Check(keys_go_and_come_back_in_every_shape, (Feature.SQL, Feature.DELETES)),
+    Check(lists_grow_in_every_shape, (Feature.SQL, Feature.LISTS)),
     Check(every_level_can_be_had),
     Check(commits_count, (Feature.TRANSACTIONS,)),
     Check(a_broken_connection_says_so),

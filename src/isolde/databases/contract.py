@@ -13,11 +13,12 @@ came, and is decoded when it is checked. ``answer`` makes such bytes of what a d
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
+from isolde.databases.shapes import PLAIN, SHAPES, Shape
 from isolde.levels import Level
 from isolde.tx.dialects import Dialect
 
@@ -54,14 +55,19 @@ class Offer:
     called: str
     claims: Level
     note: str = ""
-    lists: Level | None = None
-    """What it promises of lists, if that is less: an append may work on a newer list than the reads around it show."""
+    shared: Level | None = None
+    """What it promises where several transactions write one row, if that is less: of lists, and of rows of several columns.
 
-    def of(self, kind: Kind) -> Offer:
-        """The same level with what it promises of keys that hold this."""
-        if kind is not Kind.LISTS or self.lists is None:
+    An append, or an update of one column, may work on a newer row than the reads around it show, and then reads show that one.
+    """
+
+    def of(self, kind: Kind, shapes: tuple[Shape, ...] = (PLAIN,)) -> Offer:
+        """The same level with what it promises of keys that hold this, in such tables."""
+        columns = any(shape.columns > 1 for shape in shapes)
+        if self.shared is None or not (columns or kind is Kind.LISTS):
             return self
-        return replace(self, claims=self.lists, note=f"of lists; of registers {self.claims.value}: {self.note}")
+        what = "lists" if kind is Kind.LISTS else "rows of several columns"
+        return replace(self, claims=self.shared, note=f"of {what}; of registers {self.claims.value}: {self.note}")
 
 
 class Kind(StrEnum):
@@ -73,11 +79,15 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A private place in the database: keys ``0 … keys-1`` exist from the start, holding 0 or the empty list."""
+    """A private place in the database: keys ``0 … keys-1`` exist from the start, holding 0 or the empty list.
+
+    ``shapes``: the tables that it is made of, where the database has tables; each holds its share of the keys.
+    """
 
     name: str
     kind: Kind
     keys: int
+    shapes: tuple[Shape, ...] = (PLAIN,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +138,8 @@ class Connection(Protocol):
     def append(self, key: int, element: int) -> None:
         """Adds an element to the list's end, in the database; an absent list is an empty one."""
 
-    def compare_and_set(self, key: int, expected: int, new: int) -> Swap:
-        """Sets the key if it holds ``expected``."""
+    def compare_and_set(self, key: int, expected: int | None, new: int) -> Swap:
+        """Sets the key if it holds ``expected``; ``None``: if it is absent."""
 
     def commit(self) -> None:
         """Returns only if the database said that the transaction is committed.
@@ -152,6 +162,13 @@ class SqlConnection(Connection, Protocol):
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Rows:
         """Runs one statement; parameters are marked as the database's dialect says (``Database.placeholder``)."""
+
+
+class RowConnection(Connection, Protocol):
+    """A connection to tables whose rows hold several keys."""
+
+    def write_row(self, values: Mapping[int, int]) -> None:
+        """Sets several keys that share a row by one statement."""
 
 
 class Database(Protocol):
@@ -200,6 +217,8 @@ class Adapter:
     """What a person types to remove a table that a run could not drop."""
     untested: str = ""
     """What else may answer at such a URL, and was not tested against a live server."""
+    shapes: tuple[Shape, ...] = SHAPES
+    """What ``--shapes all`` goes through, where there are tables."""
     locks_everything: bool = False
     """Writers lock the whole database, not rows: those of one table wait for those of another."""
 

@@ -14,13 +14,13 @@ from typing import Any
 
 from isolde.databases.contract import Adapter, Database, Offer, Rows, Table
 from isolde.databases.error_words import of_text
-from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, first_rows, statements
+from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, tables
 from isolde.databases.urls import path_of
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed
 from isolde.levels import Level
 from isolde.tx import dialects
 
-_DIALECT = Dialect()
+_DIALECT = Dialect(lists=("BIGINT[]", "[{0}]", "{0}[1]"), cascade="")
 _DRIVER = "duckdb"
 
 _OFFERS = (
@@ -135,13 +135,14 @@ class DuckdbDatabase:
         return _OFFERS
 
     def create(self, table: Table) -> None:
-        texts = statements(table, _DIALECT)
         cursor = self._connection.cursor()
         try:
             cursor.execute("BEGIN TRANSACTION")
-            cursor.execute(texts.create)
-            if table.keys:
-                cursor.executemany(texts.insert, first_rows(table))
+            for texts in tables(table, _DIALECT):
+                for text in texts.creates:
+                    cursor.execute(text)
+                if texts.rows:
+                    cursor.executemany(texts.insert(_DIALECT), list(texts.numbers()))
             cursor.execute("COMMIT")
         except import_module(_DRIVER).Error as error:
             raise DatabaseUnavailable(f"duckdb: cannot make the table {table.name}: {_one_line(error)}") from None
@@ -156,7 +157,9 @@ class DuckdbDatabase:
 
     def drop(self, table: Table) -> None:
         with closing(self.connect(table)) as connection:
-            connection.execute(statements(table, _DIALECT).drop)
+            for texts in tables(table, _DIALECT):
+                for text in texts.drops:
+                    connection.execute(text)
 
     def close(self) -> None:
         self._connection.close()

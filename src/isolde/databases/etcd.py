@@ -235,14 +235,17 @@ class EtcdConnection(BufferedConnection):
         if key not in self._changes:
             self._look_to_change(key)
 
-    def _swap_at_once(self, key: int, expected: int, new: int) -> Swap:
+    def _swap_at_once(self, key: int, expected: int | None, new: int) -> Swap:
         name = key_name(self._table, key)
-        held = b64encode(b"%d" % expected).decode()
+        holds: dict[str, Any] = {"key": name, "target": "CREATE", "result": "EQUAL", "create_revision": 0}
+        if expected is not None:
+            held = b64encode(b"%d" % expected).decode()
+            holds = {"key": name, "target": "VALUE", "result": "EQUAL", "value": held}
         try:
             found = self._asked(
                 "/v3/kv/txn",
                 {
-                    "compare": [{"key": name, "target": "VALUE", "result": "EQUAL", "value": held}],
+                    "compare": [holds],
                     "success": [_put(name, b"%d" % new)],
                     "failure": [{"request_range": {"key": name}}],
                 },

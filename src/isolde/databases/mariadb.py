@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from isolde.databases.contract import Adapter, Database, Kind, Offer, Rows, Table
 from isolde.databases.error_words import of_mysql
-from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, first_rows, statements
+from isolde.databases.keyvalue import PARAMETERS_MAX, Dialect, KeyValueConnection, TableTexts, abilities, tables
 from isolde.databases.urls import Address, addresses_of, seconds_of
 from isolde.databases.waiting import FILL_S, LOCK_S, aside, patiently
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed, UsageError
@@ -30,12 +30,19 @@ from isolde.tx import dialects
 # mysqlclient takes half the processor time, but needs a compiler and a C library to be installed.
 _DRIVERS = ("MySQLdb", "pymysql")
 _DIALECT = Dialect(
-    marks=("%s", "%s", "%s"),
+    marks=("%s",) * PARAMETERS_MAX,
     concatenation="CONCAT({0}, {1})",
     text="LONGTEXT CHARACTER SET ascii",
     options=" ENGINE=InnoDB",
+    upsert="ON DUPLICATE KEY UPDATE {0}",
+    inserted="VALUES({0})",
+    lists=("LONGTEXT CHARACTER SET ascii", "{0}", "{0}"),
+    indexed_text="{0}(100)",
 )
+_PORT = 3306
 _CONNECT_S = 10
+# For connections that only ask or define something.
+_NO_TABLE = Table("", Kind.REGISTERS, 0)
 _LOCK_WAIT_S = 5
 _CLUSTER_WAIT_S = 10.0
 _ROWS_MAX = 1000
@@ -58,7 +65,7 @@ _OFFERS = (
         Level.PREFIX,
         "one snapshot for all reads, but updates can be lost, and an update works on newer rows than reads show; "
         "with innodb_snapshot_isolation (MariaDB, also as an option in the URL) snapshot isolation",
-        lists=Level.PL_2,
+        shared=Level.PL_2,
     ),
     Offer("serializable", "SERIALIZABLE", Level.SERIALIZABLE, "reads lock what they see"),
 )
@@ -71,7 +78,7 @@ _TIDB_OFFERS = (
         "REPEATABLE READ",
         Level.PREFIX,
         "one snapshot for all reads, but in the pessimistic mode an update works on newer rows than reads show",
-        lists=Level.PL_2,
+        shared=Level.PL_2,
     ),
 )
 _TIDB_OPTIMISTIC = Offer(
@@ -79,6 +86,14 @@ _TIDB_OPTIMISTIC = Offer(
     "REPEATABLE READ",
     Level.SNAPSHOT_ISOLATION,
     "tidb_txn_mode is optimistic: conflicts abort at COMMIT",
+)
+
+# Dolt takes every name of a level and has one: https://github.com/dolthub/dolt/issues/2007
+_DOLT = Offer(
+    "repeatable-read",
+    "REPEATABLE READ",
+    Level.SNAPSHOT_ISOLATION,
+    "Dolt's one level: a snapshot, and at COMMIT two who changed a cell to different values conflict",
 )
 
 _FOUND_ROWS = 2
@@ -94,6 +109,8 @@ _NO_SUCH_LEVEL = 8048
 _LOST = {0, 2002, 2003, 2006, 2013, 2014, 2055, 1053, 1927, 1047, 1180, 4031}
 
 _DRIVER_OPTIONS = ("unix_socket", "charset")
+# Of TiDB: where the versions of rows are told.
+_STATUS_PORT = "status_port"
 _SSL_OPTIONS = ("ssl_ca", "ssl_cert", "ssl_key")
 
 
@@ -174,6 +191,22 @@ class MariadbDatabase:
         with closing(self.administrator()) as session, patiently(session):
             self._version = _version(session)
             self._offers = _offers(session)
+        if self.clustered:
+            self._version += f", Galera: {self._members()}"
+
+    def _members(self) -> str:
+        """The nodes that the URL names, by their own names, and how many the cluster has."""
+        named, size = [], 0
+        for address in self._addresses:
+            with (
+                suppress(ConnectionLost),
+                closing(self._session(address, _NO_TABLE, MariadbConnection)) as session,
+                patiently(session),
+            ):
+                named.append(f"{_variable(session, 'wsrep_node_name')} at {address.host}:{address.port or _PORT}")
+                rows = session.execute("SHOW STATUS LIKE 'wsrep_cluster_size'").rows or []
+                size = max(size, int(rows[0][1]) if rows else 0)
+        return f"{', '.join(named)} of a cluster of {size}"
 
     def version(self) -> str:
         return self._version
@@ -197,17 +230,10 @@ class MariadbDatabase:
         return self._addresses[0]
 
     def create(self, table: Table) -> None:
-        texts = statements(table, _DIALECT)
         with closing(self.administrator()) as session:
             try:
                 with patiently(session, FILL_S):
-                    session.execute(texts.create)
-                    try:
-                        _fill(session, table)
-                    except (Aborted, StatementFailed):
-                        # CREATE TABLE is a transaction of its own here, and is not undone with the rest.
-                        session.execute(texts.drop)
-                        raise
+                    _make(session, tables(table, _DIALECT))
             except OutsideError as error:
                 reason = getattr(error, "reason", error)
                 raise DatabaseUnavailable(f"{self._shown}: cannot make the table {table.name}: {reason}") from None
@@ -240,7 +266,9 @@ class MariadbDatabase:
             # Somebody may look at the table in a transaction that he leaves open; the server would wait for a day.
             with suppress(StatementFailed):
                 session.execute(f"SET SESSION lock_wait_timeout = {LOCK_S:.0f}")
-            session.execute(statements(table, _DIALECT).drop)
+            for texts in tables(table, _DIALECT):
+                for text in texts.drops:
+                    session.execute(text)
 
     def close(self) -> None:
         """Nothing is kept between calls."""
@@ -250,7 +278,7 @@ class MariadbDatabase:
         reasons = []
         for address in self._addresses:
             try:
-                return self._session(address, Table("", Kind.REGISTERS, 0), MariadbConnection)
+                return self._session(address, _NO_TABLE, MariadbConnection)
             except ConnectionLost as error:
                 reasons.append(error.reason)
         raise DatabaseUnavailable(reasons[0])
@@ -269,6 +297,9 @@ class MariadbDatabase:
         session = kind(self._driver, connection, table)
         try:
             with patiently(session):
+                # Dolt, which waits for no locks, has this variable and refuses to have it set.
+                with suppress(StatementFailed):
+                    session.execute(f"SET SESSION innodb_lock_wait_timeout = {_LOCK_WAIT_S}")
                 for setting in settings:
                     session.execute(setting)
         except BaseException as error:
@@ -294,8 +325,9 @@ def _arguments(address: Address) -> dict[str, Any]:
         "user": address.user or "root",
         "password": address.password or "",
         "database": address.database,
-        "host": address.host or "127.0.0.1",
-        "port": address.port or 3306,
+        # A client library looks at the socket only if the server is called this.
+        "host": "localhost" if "unix_socket" in options else address.host or "127.0.0.1",
+        "port": address.port or _PORT,
         "client_flag": _FOUND_ROWS,
         "connect_timeout": math.ceil(seconds_of(address, "connect_timeout", _CONNECT_S)),
         "autocommit": True,
@@ -307,22 +339,39 @@ def _arguments(address: Address) -> dict[str, Any]:
 
 
 def _settings(address: Address) -> list[str]:
-    """The session's variables: ours, and every other option of the URL."""
-    ours = {"connect_timeout", *_DRIVER_OPTIONS, *_SSL_OPTIONS}
-    others = {name: value for name, value in address.options.items() if name not in ours}
-    variables = {"innodb_lock_wait_timeout": str(_LOCK_WAIT_S), **others}
+    """The session's variables that the URL sets: every option of it that is none of ours."""
+    ours = {"connect_timeout", _STATUS_PORT, *_DRIVER_OPTIONS, *_SSL_OPTIONS}
+    variables = {name: value for name, value in address.options.items() if name not in ours}
     for name, value in variables.items():
         if not re.fullmatch(r"\w+", name) or not re.fullmatch(r"[\w.,-]*", value):
             raise UsageError(f"'{name}={value}' cannot be a variable of a session; write for example wsrep_sync_wait=1")
     return [f"SET SESSION {name} = {value if value.isdigit() else repr(value)}" for name, value in variables.items()]
 
 
-def _fill(session: MariadbConnection, table: Table) -> None:
-    rows = first_rows(table)
+def _make(session: MariadbConnection, made: list[TableTexts]) -> None:
+    done: list[str] = []
+    try:
+        for texts in made:
+            for text in texts.creates:
+                session.execute(text)
+                if text.startswith("CREATE TABLE"):
+                    # What refers to a table is made after it, and goes before it.
+                    done.insert(0, text.split()[2])
+            _fill(session, texts)
+    except (Aborted, StatementFailed):
+        # CREATE TABLE is a transaction of its own here, and is not undone with the rest.
+        for name in done:
+            session.execute(f"DROP TABLE {name}")
+        raise
+
+
+def _fill(session: MariadbConnection, texts: TableTexts) -> None:
+    rows = list(texts.numbers())
+    one = f"({', '.join('%s' if value == 'k' else value for value in texts.first)})"
     for start in range(0, len(rows), _ROWS_MAX):
         some = rows[start : start + _ROWS_MAX]
-        marks = ", ".join(["(%s, %s)"] * len(some))
-        session.execute(f"INSERT INTO {table.name} (k, v) VALUES {marks}", [value for row in some for value in row])
+        text = f"INSERT INTO {texts.name} ({', '.join(texts.columns)}) VALUES {', '.join([one] * len(some))}"
+        session.execute(text, [value for row in some for value in row])
 
 
 def _version(session: MariadbConnection) -> str:
@@ -330,14 +379,19 @@ def _version(session: MariadbConnection) -> str:
     compatible, tidb, own = version.partition("-TiDB-")
     if tidb:
         return f"TiDB {own} (compatible with MySQL {compatible})"
-    return f"{'MariaDB' if 'MariaDB' in version else 'MySQL'} {version}"
+    if "MariaDB" in version:
+        return f"MariaDB {version}"
+    dolt = _answer(session, "SELECT DOLT_VERSION()")
+    return f"MySQL {version}" if dolt is None else f"Dolt {dolt} (compatible with MySQL {version})"
 
 
 def _offers(session: MariadbConnection) -> tuple[Offer, ...]:
     """The levels as this server's settings make them."""
     mode = _variable(session, "tidb_txn_mode")
     if mode is not None:
-        return (_TIDB_OFFERS[0], _TIDB_OPTIMISTIC) if str(mode) == "optimistic" else _TIDB_OFFERS
+        return _TIDB_OFFERS if str(mode) == "pessimistic" else (_TIDB_OFFERS[0], _TIDB_OPTIMISTIC)
+    if _answer(session, "SELECT DOLT_VERSION()") is not None:
+        return (_DOLT,)
     changed = {}
     if _variable(session, "innodb_snapshot_isolation") == 1:
         changed[_SNAPSHOTS.name] = _SNAPSHOTS
@@ -348,15 +402,21 @@ def _offers(session: MariadbConnection) -> tuple[Offer, ...]:
 
 def _variable(session: MariadbConnection, name: str) -> object:
     """A variable's value; ``None`` if the server has no such variable."""
+    return _answer(session, f"SELECT @@{name}")
+
+
+def _answer(session: MariadbConnection, query: str) -> object:
+    """What a query gives; ``None`` if the server does not know what it asks for."""
     try:
-        return _one(session, f"SELECT @@{name}")
+        return _one(session, query)
     except StatementFailed:
         return None
 
 
 def _has_rows(session: MariadbConnection, table: Table) -> bool:
     try:
-        return _one(session, f"SELECT COUNT(*) FROM {table.name}") == table.keys
+        made = tables(table, _DIALECT)
+        return all(_one(session, f"SELECT COUNT(*) FROM {texts.name}") == texts.rows for texts in made)
     except StatementFailed:
         return False
 
@@ -391,10 +451,12 @@ ADAPTER = Adapter(
         transactions="START TRANSACTION … COMMIT on InnoDB tables",
         lists="text, appended to by CONCAT",
         sql="the drivers' parameters, %s",
-        order="the binary log by rows, with the program mariadb-binlog; what statements see, from READ COMMITTED up",
+        order="the binary log by rows, with the program mariadb-binlog; what statements see, from READ COMMITTED up; "
+        "of TiDB the timestamps of versions and statements",
     ),
     open=_open,
-    untested="TiDB, which names itself behind mysql://: levels and errors as documented; its order is not asked for",
+    untested="Dolt, which names itself behind mysql://: as documented; TiDB was tried on one process with its store in "
+    "memory (unistore), not on a cluster; MySQL itself: its order is not asked for",
     dialect=dialects.Dialect.MYSQL,
     counts="found",
     driver="MySQLdb",

@@ -12,21 +12,24 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from isolde.databases.contract import Adapter, Database, Kind, Offer, Rows, Table
-from isolde.databases.keyvalue import Dialect, abilities, first_rows, statements
+from isolde.databases.keyvalue import Dialect, abilities, tables
 from isolde.databases.pep249_connection import MARKS, Driver, DriverConnection, begins_late, end_connection
 from isolde.databases.pep249_errors import one_line
 from isolde.databases.pep249_level import levelled
 from isolde.databases.pep249_proof import Proof
+from isolde.databases.shapes import SHAPES, WriteForm
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed, UsageError
 from isolde.levels import Level
 from isolde.masking import hide, secrets_of
@@ -82,12 +85,16 @@ class DriverDatabase:
             raise
 
     def _create(self, table: Table, dialect: Dialect) -> None:
-        texts = statements(table, dialect)
-        self._define(texts.create)
+        made = tables(table, dialect)
+        for texts in made:
+            for text in texts.creates:
+                self._define(text)
         with closing(DriverConnection(self._driver, table, dialect)) as connection:
             connection.begin(self._offers[0])
-            for row in first_rows(table):
-                connection.execute(texts.insert, row)
+            for texts in made:
+                insert = texts.insert(dialect)
+                for row in texts.numbers():
+                    connection.execute(insert, row)
             connection.commit()
 
     def _define(self, text: str) -> None:
@@ -177,14 +184,18 @@ class DriverDatabase:
             return self._proofs[table.name]
 
     def drop(self, table: Table) -> None:
-        text = statements(table, self._driver.dialect).drop
+        for texts in tables(table, self._driver.dialect):
+            for text in texts.drops:
+                self._remove(text, texts.name)
+
+    def _remove(self, text: str, name: str) -> None:
         for _ in range(_DROP_TRIES):
             try:
                 return self._define(text)
             except (Aborted, StatementFailed, ConnectionLost) as error:
                 reason = _reason(error)
                 time.sleep(_DROP_PAUSE_S)
-        raise DatabaseUnavailable(f"{self._driver.name}: cannot remove the table {table.name}: {reason}")
+        raise DatabaseUnavailable(f"{self._driver.name}: cannot remove the table {name}: {reason}")
 
     def close(self) -> None:
         """Nothing is kept open between connections."""
@@ -234,18 +245,48 @@ def _connector(module: ModuleType, connect: str) -> Callable[[], Any]:
 
 
 def _loaded(name: str) -> ModuleType:
+    # A program that was installed does not look where it is started; a driver of one's own is often there.
+    here = str(Path.cwd())
+    sys.path.append(here)
     try:
-        module = import_module(name)
+        return import_module(name)
     except ImportError as error:
         raise DatabaseUnavailable(f"the driver {name} cannot be imported ({error}); is it installed?") from None
-    for attribute in ("connect", "paramstyle", "threadsafety", "Error", "IntegrityError"):
+    except Exception as error:
+        raise DatabaseUnavailable(f"the driver {name} cannot be imported ({one_line(error)})") from None
+    finally:
+        with suppress(ValueError):
+            sys.path.remove(here)
+
+
+def _style(module: ModuleType, paramstyle: str | None, threadsafety: int | None) -> str:
+    """How the driver marks parameters; ``UsageError`` if it is none, or threads may not share it."""
+    name = module.__name__
+    told = {"paramstyle": paramstyle, "threadsafety": threadsafety}
+    for attribute in ("connect", "Error", "IntegrityError", *(name for name, value in told.items() if value is None)):
         if not hasattr(module, attribute):
-            raise UsageError(f"{name} is no driver as PEP 249 has it: it has no '{attribute}'")
-    if module.paramstyle not in MARKS:
-        raise UsageError(f"{name} marks parameters in the style '{module.paramstyle}'; known are {', '.join(MARKS)}")
-    if not module.threadsafety:
-        raise DatabaseUnavailable(f"{name} says that threads may not share it (threadsafety 0); sessions are threads")
-    return module
+            option = f"; tell it with --{attribute}" if attribute in told else ""
+            raise UsageError(f"{name} is no driver as PEP 249 has it: it has no '{attribute}'{option}")
+    style = str(module.paramstyle if paramstyle is None else paramstyle)
+    if style not in MARKS:
+        raise UsageError(f"{name} marks parameters in the style '{style}'; known are {', '.join(MARKS)}")
+    if not (module.threadsafety if threadsafety is None else threadsafety):
+        raise DatabaseUnavailable(
+            f"{name} says that threads may not share it (threadsafety 0); sessions are threads. "
+            "If it is wrong: --threadsafety 1"
+        )
+    return style
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What PEP 249 has a driver say of itself; ``None`` is what it does say."""
+
+    paramstyle: str | None = None
+    threadsafety: int | None = None
+
+
+AS_IT_SAYS = Style()
 
 
 def open_driver(
@@ -256,17 +297,20 @@ def open_driver(
     begin: Sequence[str] = (),
     setup: Sequence[str] = (),
     only_level: bool = False,
+    style: Style = AS_IT_SAYS,
 ) -> tuple[Adapter, Database]:
     """The database that a driver connects to.
 
     ``connect`` is what the driver's ``connect`` takes: one text, or a JSON object of named arguments. ``setup`` is run
     on every new connection, ``begin`` at the begin of every transaction. Without ``begin`` transactions begin as PEP 249
     says, and the level is set by SQL's own statement if the database takes it. ``claims`` is what that level promises. Which
-    level it is has to be told by the database or by a statement, unless the database has an ``only_level``.
+    level it is has to be told by the database or by a statement, unless the database has an ``only_level``. ``style`` is what the
+    driver itself should say and does not, or says wrongly.
     """
     loaded = _loaded(module)
     driver = Driver(
         loaded,
+        _style(loaded, style.paramstyle, style.threadsafety),
         _connector(loaded, connect),
         tuple(setup),
         tuple(begin),
@@ -302,6 +346,8 @@ def _adapter(driver: Driver, database: DriverDatabase) -> Adapter:
             sql=f"the SQL of the database, by {driver.name}",
             no_order="PEP 249 has no way to ask for the order of commits",
         ),
+        # How an upsert is spelled, what a text is called and how it is indexed differ too much.
+        shapes=tuple(s for s in SHAPES if not (s.index or s.unique or s.list_column or s.writes is WriteForm.UPSERT)),
         open=opened,
         driver=driver.name,
     )

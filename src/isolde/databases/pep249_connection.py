@@ -14,16 +14,17 @@ from types import ModuleType
 from typing import Any
 
 from isolde.databases.contract import Offer, Rows, Table
-from isolde.databases.keyvalue import Dialect, KeyValueConnection
+from isolde.databases.keyvalue import PARAMETERS_MAX, Column, Dialect, KeyValueConnection
 from isolde.databases.pep249_errors import one_line, translated
 from isolde.errors import Aborted, ConnectionLost, OutsideError, StatementFailed
 
+_LETTERS = ascii_lowercase[:PARAMETERS_MAX]
 MARKS = {
-    "qmark": ("?", "?", "?"),
-    "numeric": (":1", ":2", ":3"),
-    "named": (":a", ":b", ":c"),
-    "format": ("%s", "%s", "%s"),
-    "pyformat": ("%(a)s", "%(b)s", "%(c)s"),
+    "qmark": ("?",) * PARAMETERS_MAX,
+    "numeric": tuple(f":{number}" for number in range(1, PARAMETERS_MAX + 1)),
+    "named": tuple(f":{letter}" for letter in _LETTERS),
+    "format": ("%s",) * PARAMETERS_MAX,
+    "pyformat": tuple(f"%({letter})s" for letter in _LETTERS),
 }
 _BY_NAME = ("named", "pyformat")
 
@@ -33,6 +34,7 @@ class Driver:
     """A PEP 249 module, and how its connections are made and used."""
 
     module: ModuleType
+    paramstyle: str
     connect: Callable[[], Any]
     setup: tuple[str, ...]
     begin: tuple[str, ...]
@@ -50,10 +52,10 @@ class Driver:
 
     @property
     def dialect(self) -> Dialect:
-        return Dialect(marks=MARKS[self.module.paramstyle])
+        return Dialect(marks=MARKS[self.paramstyle])
 
     def parameters(self, values: Sequence[Any]) -> Any:
-        if self.module.paramstyle in _BY_NAME:
+        if self.paramstyle in _BY_NAME:
             return dict(zip(ascii_lowercase, values, strict=False))
         return tuple(values)
 
@@ -61,6 +63,8 @@ class Driver:
 class DriverConnection(KeyValueConnection):
     def __init__(self, driver: Driver, table: Table, dialect: Dialect) -> None:
         self._driver = driver
+        self._must_count: set[str] = set()
+        self._seen_by: dict[str, str] = {}
         super().__init__(table, dialect)
         self._open = self._touched = self._failed = self._abandoned = False
         self._counts = False
@@ -122,9 +126,12 @@ class DriverConnection(KeyValueConnection):
 
     def believe_counts(self, there: int, absent: int) -> None:
         """Believes the driver's counts of rows from now on if they are right of a key that is there and of one that is not."""
-        value: int | str = "" if self._lists else 1
-        found = [self._run(self._texts.update, (value, key)).count for key in (there, absent)]
-        found.append(self._run(self._texts.delete, (absent,)).count)
+        found = []
+        for key in (there, absent):
+            column, row = self._placed(key)
+            new = (*column.new(1)[:-1], "") if self._lists else column.new(1)
+            found.append(self._run(column.texts.update, (*new, row)).count)
+        found.append(self._run(column.texts.delete, (row,)).count)
         self._counts = found == [1, 0, 0]
 
     def jdbc_level(self) -> int | None:
@@ -136,15 +143,21 @@ class DriverConnection(KeyValueConnection):
         count = self._run(text, parameters).count
         if self._counts and count is not None:
             return count
-        if text in (self._texts.swap, self._texts.delete):
+        there = text in self._seen_by and self._fetch(self._seen_by[text], parameters[-1:]) is not None
+        if text in self._must_count and (there or text not in self._seen_by):
             self._failed = True
             raise StatementFailed(
                 text, f"{self._driver.name} does not tell how many rows a statement found, or tells it wrongly"
             )
-        if text in (self._texts.update, self._texts.append):
-            # The row is there now if the statement found it, and the key is the last parameter.
-            return int(self._fetch(self._texts.read, parameters[-1:]) is not None)
-        return 1
+        # The row is there now if the statement found it, and the key is the last parameter.
+        return int(there or text not in self._seen_by)
+
+    def _new_column(self, table: int, column: int) -> Column:
+        found = super()._new_column(table, column)
+        texts = found.texts
+        self._must_count |= {texts.swap, texts.delete, texts.fill}
+        self._seen_by |= dict.fromkeys((texts.update, texts.append, texts.fill), texts.read)
+        return found
 
     def begin(self, offer: Offer) -> None:  # noqa: ARG002 - there is one level, and its statements are known
         self._failed = self._touched = False

@@ -50,14 +50,15 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The tables of a run, by their names in the database."""
+    """The tables of a run, by their names in the database. ``faults``: its servers are killed meanwhile, or connections cut."""
 
     tables: Mapping[str, Followed]
+    faults: bool = False
 
     @classmethod
-    def of_keys(cls, table: Table) -> Scope:
+    def of_keys(cls, table: Table, *, faults: bool = False) -> Scope:
         """The one table of a workload on keys."""
-        return cls({table.name: Followed(None, ("k",))})
+        return cls({table.name: Followed(None, ("k",))}, faults)
 
 
 class Listening(Connection, Protocol):
@@ -69,11 +70,17 @@ class Listening(Connection, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A query for the primary keys of the rows that a statement finds, with its parameters; ``table`` as in the history."""
+    """A query for the primary keys of the rows that a statement finds, with its parameters; ``table`` as in the history.
+
+    ``keys`` are those primary keys if the statement names them itself: nothing else can it change. ``partly`` are the columns
+    of the primary key that a condition names, by their places in it.
+    """
 
     text: str
     parameters: Sequence[object]
     table: str
+    keys: tuple[tuple[Any, ...], ...] | None = None
+    partly: tuple[tuple[int, Any], ...] = ()
 
 
 class ListeningSql(SqlConnection, Protocol):
@@ -92,11 +99,15 @@ class ListeningSql(SqlConnection, Protocol):
 class Recovery(Protocol):
     """What is listened for in one run. ``close`` gives back whatever was made on the server, however the run ended."""
 
+    @property
+    def only_last(self) -> bool:
+        """Of the versions that one transaction makes of a row, only the last is told."""
+
     def connect(self, table: Table) -> Connection:
         """A new connection that works on the table and listens (``Listening``; ``ListeningSql`` where there is SQL)."""
 
     def recover(self, accounts: Sequence[Account]) -> Certificate:
-        """The order, when nobody is at work any more; ``DatabaseUnavailable`` with the reason if it cannot be told."""
+        """The order so far, while nobody is at work; ``DatabaseUnavailable`` with the reason if it cannot be told."""
 
     def close(self) -> None:
         """Gives everything back; never raises."""

@@ -36,7 +36,7 @@ _OFFERS = (_UNWATCHED, _SINGLE, _WATCH)
 _PASSING = frozenset({"OOM", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "LOADING"})
 
 _SWAP = """local v = redis.call('GET', KEYS[1])
-if v == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) return {1, v} end
+if v == ARGV[1] or (not v and ARGV[1] == '') then redis.call('SET', KEYS[1], ARGV[2]) return {1, v} end
 return {0, v}"""
 
 
@@ -101,8 +101,8 @@ class RedisConnection(BufferedConnection):
     def _expect_append(self, key: int) -> None:
         """Redis adds to lists itself."""
 
-    def _swap_at_once(self, key: int, expected: int, new: int) -> Swap:
-        command: Command = ("EVAL", _SWAP, 1, self._key(key), expected, new)
+    def _swap_at_once(self, key: int, expected: int | None, new: int) -> Swap:
+        command: Command = ("EVAL", _SWAP, 1, self._key(key), "" if expected is None else expected, new)
         try:
             (reply,) = self._ask(command)
         except ConnectionLost as error:

@@ -57,10 +57,15 @@ def open_database(url: str) -> tuple[Adapter, Database]:
         )
     _refuse_signs(url)
     adapter = adapter_named(scheme_of(url))
+    refuse_without_driver(adapter, masked_url(url))
+    return adapter, adapter.open(url)
+
+
+def refuse_without_driver(adapter: Adapter, shown: str) -> None:
+    """Says that the database called so cannot be talked to, if its driver is not there."""
     reason = _missing(adapter)
     if reason:
-        raise DatabaseUnavailable(f"{masked_url(url)}: {reason}; try: {adapter.install}")
-    return adapter, adapter.open(url)
+        raise DatabaseUnavailable(f"{shown}: {reason}; try: {adapter.install}")
 
 
 def _refuse_signs(url: str) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
 from isolde.databases.contract import Adapter, Database, Offer, Rows, Table
 from isolde.databases.error_words import of_sqlite
-from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, first_rows, statements
+from isolde.databases.keyvalue import Dialect, KeyValueConnection, abilities, tables
 from isolde.databases.servers.directory import HeldDirectory
 from isolde.databases.urls import path_of
 from isolde.errors import Aborted, ConnectionLost, DatabaseUnavailable, StatementFailed
@@ -46,7 +46,9 @@ def _sent(value: Any) -> Any:
     """SQLite has neither decimals nor times: a number with a fraction is a float in its SQL, too, and a time a text."""
     if isinstance(value, Decimal):
         return float(value)
-    return value.isoformat(sep=" ") if isinstance(value, datetime) else value
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    return value.isoformat() if isinstance(value, date) else value
 
 
 class SqliteConnection(KeyValueConnection):
@@ -130,14 +132,15 @@ class SqliteDatabase:
             raise DatabaseUnavailable(f"sqlite: {self._file} cannot be read: {error}") from None
 
     def create(self, table: Table) -> None:
-        texts = statements(table, _DIALECT)
         try:
             connection = sqlite3.connect(self._file, timeout=_LOCK_WAIT_S, isolation_level=None)
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("BEGIN IMMEDIATE")
-                connection.execute(texts.create)
-                connection.executemany(texts.insert, first_rows(table))
+                for texts in tables(table, _DIALECT):
+                    for text in texts.creates:
+                        connection.execute(text)
+                    connection.executemany(texts.insert(_DIALECT), texts.numbers())
                 connection.execute("COMMIT")
             finally:
                 connection.close()
@@ -156,7 +159,9 @@ class SqliteDatabase:
 
     def drop(self, table: Table) -> None:
         with closing(self.connect(table)) as connection:
-            connection.execute(statements(table, _DIALECT).drop)
+            for texts in tables(table, _DIALECT):
+                for text in texts.drops:
+                    connection.execute(text)
 
     def close(self) -> None:
         if self._temporary is not None:

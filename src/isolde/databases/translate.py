@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +13,8 @@ from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import (
     Aggregate,
     Aggregation,
+    Binary,
+    BinaryOperation,
     Call,
     Expression,
     Function,
@@ -26,7 +29,7 @@ from isolde.tx.render import rendered
 from isolde.tx.rewrite import rewritten
 from isolde.tx.schema import ForeignKey, Schema, Table
 from isolde.tx.sql import statement
-from isolde.tx.statements import Delete, Insert, Statement, Update
+from isolde.tx.statements import Delete, Insert, InsertMode, Statement, Update
 from isolde.tx.walk import parts
 
 # What PostgreSQL keeps of a name.
@@ -37,12 +40,25 @@ _NAME_MAX = 63
 class Finds:
     """The query for the primary keys of the rows that a statement means to change or lock; ``table`` as the application calls it.
 
-    The query of an insert is empty: which rows it meets is known by their keys.
+    The query of an insert is empty: which rows it meets is known by their keys. ``keys`` are those that the statement names,
+    ``partly`` the columns of the primary key that a condition names.
     """
 
     table: str
     text: str
     parameters: tuple[str, ...]
+    keys: tuple[tuple[Parameter | Literal, ...], ...] | None = None
+    partly: tuple[tuple[int, Parameter | Literal], ...] = ()
+
+    def keys_of(self, given: Mapping[str, Any]) -> tuple[tuple[Any, ...], ...] | None:
+        """The primary keys that the statement names, with these parameters."""
+        if self.keys is None:
+            return None
+        return tuple(tuple(_value(part, given) for part in key) for key in self.keys)
+
+    def partly_of(self, given: Mapping[str, Any]) -> tuple[tuple[int, Any], ...]:
+        """The parts of primary keys that the statement names, with these parameters."""
+        return tuple((place, _value(part, given)) for place, part in self.partly)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +117,7 @@ class Translator:
         """What a change or a locking query of one table finds; ``None`` if no plain query tells."""
         match node:
             case Insert(table=name, on_conflict=conflict) if conflict is None or conflict.assignments:
-                return Finds(name, "", ())
+                return Finds(name, "", (), self._inserted(node))
             case Update(table=name, alias=alias, where=where) | Delete(table=name, alias=alias, where=where):
                 source = TableSource(name, alias)
             case Select(source=TableSource() as source, lock=Lock(), limit=None, offset=None, patience=Patience.WAIT):
@@ -113,7 +129,27 @@ class Translator:
             return None
         keys = tuple(Item(Name(column, source.name)) for column in table.primary_key)
         text, parameters = self.private_text(Select(keys, source, where))
-        return Finds(table.name, text, parameters)
+        moves = isinstance(node, Update) and any(made.column in table.primary_key for made in node.assignments)
+        named = {} if moves else _named(where)
+        columns = table.primary_key
+        partly = tuple((place, named[column]) for place, column in enumerate(columns) if column in named)
+        whole = (tuple(part for _, part in partly),) if len(partly) == len(columns) else None
+        return Finds(table.name, text, parameters, whole, partly)
+
+    def _inserted(self, node: Insert) -> tuple[tuple[Parameter | Literal, ...], ...] | None:
+        """The primary keys of the rows that an insert of values brings."""
+        table = self.schema.tables.get(node.table)
+        if table is None or not table.primary_key or isinstance(node.source, Select):
+            return None
+        columns = node.columns or tuple(column.name for column in table.columns)
+        if node.mode is not InsertMode.PLAIN:
+            return None
+        keys = []
+        for row in node.source:
+            values = dict(zip(columns, row, strict=False))
+            key = tuple(values.get(column) for column in table.primary_key)
+            keys.append(tuple(part for part in key if isinstance(part, Parameter | Literal)))
+        return tuple(keys) if all(len(key) == len(table.primary_key) for key in keys) else None
 
     def _renamed(self, node: Statement) -> Statement:
         def change(found: Any) -> Any:
@@ -154,6 +190,27 @@ class Translator:
 def _asks_elsewhere(where: Expression | None) -> bool:
     """Whether a condition holds a query: what that shows is not looked at again with the row."""
     return where is not None and any(isinstance(found, Select) for found in parts(where))
+
+
+def _value(part: Parameter | Literal, given: Mapping[str, Any]) -> Any:
+    return given[part.name] if isinstance(part, Parameter) else part.value
+
+
+def _named(where: Expression | None) -> dict[str, Parameter | Literal]:
+    """The columns of which a condition says what they equal."""
+    equal: dict[str, Parameter | Literal] = {}
+    left = [] if where is None else [where]
+    while left:
+        match left.pop():
+            case BinaryOperation(Binary.AND, first, second):
+                left += [first, second]
+            case BinaryOperation(Binary.EQUAL, Name(column), Parameter() | Literal() as value) | BinaryOperation(
+                Binary.EQUAL, Parameter() | Literal() as value, Name(column)
+            ):
+                equal[column] = value
+            case _:
+                pass
+    return equal
 
 
 def _with_a_type(found: Any) -> Any:

@@ -116,6 +116,18 @@ class LostWrite:
 
 
 @dataclass(frozen=True, slots=True)
+class Miscounted:
+    """A counter that shows what no increments can have made of it; ``transaction`` read it, or ``None``: its final value."""
+
+    key: int
+    low: int
+    high: int
+    found: int | None
+    transaction: TxnId | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """Why something holds of everything that may happen, and what that takes for granted."""
 
@@ -173,6 +185,7 @@ Evidence = (
     | LeftOut
     | BrokenInvariant
     | LostWrite
+    | Miscounted
     | Proof
     | SafeAt
     | Refused

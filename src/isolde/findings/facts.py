@@ -38,6 +38,8 @@ class Ran:
     reconnected: int
     interrupted: bool = False
     failure: str | None = None
+    given_up: int = 0
+    """Plans that were aborted each time that they were tried, and left."""
 
     @property
     def ended(self) -> int:
@@ -81,6 +83,27 @@ class RunFacts:
     lost: tuple[LostWrite, ...] | None = ()
     windows: WindowFacts | None = None
     certificate: CertificateFacts | None = None
+    shapes: tuple[str, ...] = ()
+    """What the tables were like, if not plain."""
+    lead: str = ""
+    """What was met, in one sentence for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlRunFacts:
+    """A run of random SQL in rounds, each judged by itself; ``history`` is the round that is shown, or the first one."""
+
+    database: str
+    isolation: str
+    claims: Level
+    note: str
+    sessions: int
+    tables: int
+    seed: int
+    ran: Ran
+    rounds: int
+    check_seconds: float
+    history: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +184,34 @@ class MatrixFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Trial:
+    """A run with one seed, until its first violation: after how many seconds, and at which transaction it could be seen.
+
+    Without one, ``seconds`` is how long it all took.
+    """
+
+    seed: int
+    verdict: str
+    anomaly: str
+    seconds: float
+    place: int | None
+    committed: int
+    history: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrialsFacts:
+    """The same run with one seed after the other."""
+
+    database: str
+    isolation: str
+    claims: Level
+    workload: str
+    sessions: int
+    trials: tuple[Trial, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Remark:
     """Something that is worth a sentence beside the findings."""
 
@@ -175,4 +226,14 @@ class Assignments:
     complete: bool
 
 
-Fact = EvidenceUsed | Frontier | RunFacts | ApplicationFacts | MatrixFacts | Remark | Assignments
+Fact = (
+    EvidenceUsed
+    | Frontier
+    | RunFacts
+    | SqlRunFacts
+    | ApplicationFacts
+    | MatrixFacts
+    | TrialsFacts
+    | Remark
+    | Assignments
+)

@@ -49,9 +49,11 @@ class ClaimKept:
 
 @dataclass(frozen=True, slots=True)
 class RunHealth:
-    """Is everything that was committed still there after the faults, or do the invariants hold that the run looked at?"""
+    """Is everything that was committed still there after the faults, do the invariants hold that the run looked at, or were all
+    increments counted?
+    """
 
-    about: Literal["durability", "invariants"]
+    about: Literal["durability", "invariants", "counters"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from isolde._core import AS_USUAL, Columns, Compression, FailedCas, Input, Reading
-from isolde.errors import InputError, MalformedHistory, MalformedNotation, UsageError
+from isolde.errors import InputError, MalformedHistory, MalformedNotation, UsageError, not_written
 from isolde.formats import porcupine, timekiller
 from isolde.formats.jsonl import decode_history, encode_history
 from isolde.formats.known import (
@@ -167,7 +167,7 @@ def _write_notation(columns: Columns, path: str | None) -> tuple[str, ...]:
         try:
             Path(path).write_text(text, encoding="utf-8")
         except OSError as error:
-            raise InputError(f"{path}: {error.strerror}") from error
+            raise not_written(f"{path}: {error.strerror}", error) from None
     return _left_out_of_notation(history)
 
 

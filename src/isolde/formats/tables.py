@@ -5,14 +5,14 @@ Recordings of earlier versions said it under ``meta``, and made the first rows i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 from isolde.errors import InputError
-from isolde.history import History, Sql, Transaction
+from isolde.history import History, Sql, Transaction, TxnId
 
 if TYPE_CHECKING:
     from isolde.tx.dialects import Dialect
@@ -29,8 +29,12 @@ class Unknown:
     name: str
 
 
-Cell = None | bool | int | float | str | Decimal | datetime | Unknown
+Cell = None | bool | int | float | str | Decimal | date | datetime | Unknown
 """A value as the column's type has it: JSON knows neither exact decimals nor times."""
+
+
+def _nowhere(_: TxnId) -> str:
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,17 @@ class SqlHistory:
     store: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     counts: Literal["found", "changed"] | None = None
+    place: Callable[[TxnId], str] = _nowhere
+    """Where a transaction stands: its file and line, or nothing."""
+
+    def statement_at(self, transaction: TxnId, place: int) -> str:
+        """How a message names a statement.
+
+        >>> SqlHistory(..., ..., {}, (), place=lambda _: "log.jsonl:7").statement_at("t1", 0)
+        'log.jsonl:7: statement 0 of t1'
+        """
+        where = self.place(transaction)
+        return f"{where}: statement {place} of {transaction}" if where else f"statement {place} of {transaction}"
 
     def known_rows(self, table: str) -> list[tuple[Constant, ...]]:
         """The first rows of a table, for a reading that needs every value; refused if one is unknown."""
@@ -71,6 +86,7 @@ def sql_history(history: History, name: str = "history") -> SqlHistory:
     assert spoken is not None
     dialect = Dialect(spoken)
     tables = schema(";\n".join(header.texts("schema")), dialect, f"{name}: schema")
+    _refuse_zones(tables, name)
     counts = header.one_of("counts", ["found", "changed"], optional=True)
     loads = [transaction for transaction in history.transactions if transaction.session == _LOAD]
     if "rows" in header.content or not loads:
@@ -88,6 +104,17 @@ def sql_history(history: History, name: str = "history") -> SqlHistory:
         header.settings(),
         "found" if counts == "found" else "changed" if counts == "changed" else None,
     )
+
+
+def _refuse_zones(tables: Schema, name: str) -> None:
+    """Times with a zone are shown, and read, in the zone of a session; a history does not say which that was."""
+    for table in tables.tables.values():
+        for column in table.columns:
+            if column.type.kind.value == "timestamp with time zone":
+                raise InputError(
+                    f'{name}: "schema" has times with a zone in {table.name}.{column.name}, and nobody knows the zone of the'
+                    " sessions; use TIMESTAMP"
+                )
 
 
 def _earlier(meta: Any) -> dict[str, Any]:
@@ -186,6 +213,8 @@ def value_of_kind(value: Any, kind: str) -> Cell:
             return float(value)
         case "boolean", bool() | 0 | 1:
             return bool(value)
+        case "date", str():
+            return date.fromisoformat(value)
         case "timestamp", str():
             return datetime.fromisoformat(value)
         case _, bool() | int() | str() | Decimal():

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from isolde.findings import ApplicationFacts, BrokenInvariant, Report
-from isolde.report.run import certificate_document
+from isolde.report.run import certificate_document, given_up
 from isolde.visible import Paint, safe_lines
 
 _FAILURES_SHOWN = 3
@@ -38,7 +38,7 @@ def _report(facts: ApplicationFacts, broken: list[BrokenInvariant], paint: Paint
         f"  sizes      {', '.join(f'{name} {size:,}' for name, size in facts.scale) or 'none'}",
         f"  mix        {', '.join(f'{name} {weight:g}' for name, weight in facts.mix)}",
         f"  ran        {ran.seconds:.1f} s, {facts.sessions} sessions, seed {facts.seed}, {rate:,.0f} transactions a"
-        f" second: {ran.committed:,} committed, {ran.aborted:,} aborted, {ran.unknown:,} unknown",
+        f" second: {ran.committed:,} committed, {ran.aborted:,} aborted, {ran.unknown:,} unknown" + given_up(ran),
         f"  history    {facts.history}",
     ]
     if facts.certificate is not None:

@@ -30,6 +30,7 @@ from isolde.findings import (
     LogOrder,
     LogSubject,
     LostWrite,
+    Miscounted,
     NotProved,
     ProgramSubject,
     Proof,
@@ -50,8 +51,8 @@ from isolde.findings import (
 from isolde.formats.jsonl import transaction_line
 from isolde.history import History, Key
 from isolde.report.document import anomaly_document
-from isolde.report.terminal import COLOURS, WIDTH, WORDS, label, pictures
-from isolde.visible import Paint, safe_lines, visible
+from isolde.report.terminal import COLOURS, WORDS, label, pictures
+from isolde.visible import WIDTH, Paint, safe_lines, visible
 
 
 def general_document(report: Report) -> dict[str, Any]:
@@ -89,6 +90,19 @@ def _result(finding: Finding) -> dict[str, Any]:
     result |= dict(finding.spent.counts) | {"seconds": round(finding.seconds, 6)}
     if finding.verdict is Verdict.UNDECIDED:
         result["reason"] = finding.reason
+    miscounted = [one for one in finding.evidence if isinstance(one, Miscounted)]
+    if miscounted:
+        result["miscounted"] = [
+            {
+                "counter": one.key,
+                "at_least": one.low,
+                "at_most": one.high,
+                "found": one.found,
+                "transaction": one.transaction,
+                "explanation": one.sentence,
+            }
+            for one in miscounted
+        ]
     result["violations"] = [broken_document(one) for one in finding.evidence if isinstance(one, BrokenInvariant)]
     for shown in finding.evidence:
         result |= _evidence(shown)
@@ -167,7 +181,7 @@ def _evidence(shown: Evidence) -> dict[str, Any]:
             return {"lost": shown.sentence}
         case ByOracle(oracle, explainable):
             return {"oracle": oracle, "explainable": explainable}
-        case BrokenInvariant() | Refused() | NotProved():
+        case BrokenInvariant() | Refused() | NotProved() | Miscounted():
             return {}
         case _:
             assert_never(shown)
@@ -216,6 +230,11 @@ def schedule_document(schedule: Schedule) -> Any:
 
 def _rows(rows: Iterable[Sequence[Any]] | None) -> list[list[Any]] | None:
     return None if rows is None else [list(row) for row in rows]
+
+
+def _shown_rows(rows: Iterable[Sequence[Any]] | None) -> str:
+    """Rows in one line, values as a person writes them."""
+    return "nothing" if rows is None else "[" + ", ".join(f"[{', '.join(map(str, row))}]" for row in rows) + "]"
 
 
 def render_general(report: Report, paint: Paint = lambda text, _: text) -> str:
@@ -280,10 +299,11 @@ def _drawn(shown: Evidence) -> list[str]:
         case Refused(level, broken):
             return [f"not at {level}:", *(f"  {line}" for line in _drawn_broken(broken))]
         case FailingPrefix():
+            expected = "" if shown.expected is None else f"expected {_shown_rows(shown.expected)}, "
             return [
                 *_wrapped(shown.explanation),
-                f"expected {_rows(shown.expected)}, observed {_rows(shown.observed)}: statement {shown.statement} of"
-                f" {shown.transaction}, the last of the first {shown.length:,} transactions",
+                f"{expected}observed {_shown_rows(shown.observed)}: statement {shown.statement} of {shown.transaction}, the"
+                f" last of the first {shown.length:,} transactions",
             ]
         case Schedule():
             return _drawn_schedule(shown)
@@ -299,7 +319,7 @@ def _drawn(shown: Evidence) -> list[str]:
             return _wrapped(f"{level}: {reason}" if level else reason)
         case Anomaly():
             return _wrapped(f"{shown.name}: {shown.explanation}")
-        case LostWrite():
+        case LostWrite() | Miscounted():
             return _wrapped(shown.sentence)
         case ByOracle():
             return _wrapped(shown.remark) if shown.remark else []

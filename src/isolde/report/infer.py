@@ -13,14 +13,15 @@ from isolde.findings import (
     NotProved,
     Proof,
     Refused,
+    Remark,
     Report,
     SafeAt,
     Verdict,
     WeakestLevel,
 )
 from isolde.report.general import broken_document, general_document
-from isolde.report.terminal import COLOURS, WIDTH
-from isolde.visible import Paint, safe_lines, visible
+from isolde.report.terminal import COLOURS
+from isolde.visible import WIDTH, Paint, safe_lines, visible
 
 
 def infer_document(report: Report) -> dict[str, Any]:
@@ -95,6 +96,9 @@ def _lines(report: Report, paint: Paint) -> list[str]:
         lines += [f"    {', '.join(f'{name} {level}' for name, level in one)}" for one in facts.listed[1:]]
     if facts.listed and not facts.complete:
         lines.append("  There may be others: some assignments were neither proved nor refused.")
+    for remark in report.facts:
+        if isinstance(remark, Remark):
+            lines += [f"  {line}" for line in textwrap.wrap(visible(remark.text), WIDTH - 2)]
     return lines
 
 
@@ -124,6 +128,8 @@ def _drawn(finding: Finding, width: int, paint: Paint) -> list[str]:
                 pass
     word = {Verdict.SATISFIED: "proved", Verdict.VIOLATED: "refused", Verdict.UNDECIDED: "not proved"}[finding.verdict]
     head = f"  {visible(_name(finding)):{width}}  {level:16}  {paint(word, COLOURS[finding.verdict])}"
+    # What rules out the next weaker level comes first.
+    said.reverse()
     return [head, *(f"      {line}" for text in said for line in textwrap.wrap(visible(text), WIDTH - 6))]
 
 

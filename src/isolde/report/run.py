@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from typing import Any
 
-from isolde.findings import CertificateFacts, LostWrite, RunFacts, WindowFacts
-from isolde.visible import visible
+from isolde.findings import CertificateFacts, LostWrite, Ran, RunFacts, SqlRunFacts
+from isolde.visible import WIDTH, visible
 
 _LOST_SHOWN = 5
+_COUNTERS = "counter"
 
 
 def render_run(facts: RunFacts) -> str:
@@ -22,8 +24,8 @@ def render_run(facts: RunFacts) -> str:
         + f", seed {facts.seed}",
         f"  ran        {ran.seconds:.1f} s, {_rate(ran.ended, ran.seconds):,.0f} transactions a second:"
         f" {ran.committed:,} committed, {ran.aborted:,} aborted ({_share(ran.aborted, ran.ended):.1%}),"
-        f" {ran.unknown:,} unknown",
-        f"  checked    in {facts.check_seconds:.2f} s, at every level" + _in_windows(facts.windows),
+        f" {ran.unknown:,} unknown" + given_up(ran),
+        f"  checked    in {facts.check_seconds:.2f} s{_how(facts)}",
         f"  again      {facts.again}",
     ]
     if ran.reconnected:
@@ -31,6 +33,8 @@ def render_run(facts: RunFacts) -> str:
     if facts.certificate is not None:
         told = facts.certificate
         lines.insert(-2, f"  certified  in {told.seconds:.2f} s by {told.source}: {told.file}")
+    if facts.shapes:
+        lines.insert(2, f"  tables     {'; '.join(facts.shapes)}")
     if facts.faults:
         counts = Counter(event.fault for event in facts.faults)
         lines.append("  faults     " + ", ".join(f"{count} x {name}" for name, count in counts.items()))
@@ -38,7 +42,16 @@ def render_run(facts: RunFacts) -> str:
         lines += [f"    {lost.sentence}" for lost in (facts.lost or ())[:_LOST_SHOWN]]
     if facts.table is not None:
         lines.append(f"  kept       the table {facts.table}")
-    return "\n".join(map(visible, lines))
+    shown = textwrap.wrap(visible(facts.lead), WIDTH) if facts.lead else []
+    for line in map(visible, lines):
+        # Commands stay in one piece.
+        shown += [line] if line.startswith("  again") else _wrapped(line)
+    return "\n".join(shown)
+
+
+def _wrapped(line: str) -> list[str]:
+    later = " " * 13 if line.startswith("  ") else "  "
+    return textwrap.wrap(line, WIDTH, subsequent_indent=later, break_on_hyphens=False, break_long_words=False)
 
 
 def run_document(facts: RunFacts) -> dict[str, Any]:
@@ -46,18 +59,21 @@ def run_document(facts: RunFacts) -> dict[str, Any]:
     ran = facts.ran
     return {
         "run": {
+            **({"lead": facts.lead} if facts.lead else {}),
             "database": facts.database,
             "isolation": facts.isolation,
             "claims": facts.claims.value,
             "workload": facts.workload,
             "sessions": facts.sessions,
             "keys": facts.keys,
+            **({"shapes": list(facts.shapes)} if facts.shapes else {}),
             "seed": facts.seed,
             "seconds": round(ran.seconds, 6),
             "check_seconds": round(facts.check_seconds, 6),
             "committed": ran.committed,
             "aborted": ran.aborted,
             "unknown": ran.unknown,
+            "given_up": ran.given_up,
             "reconnected": ran.reconnected,
             "faults": [
                 {"fault": event.fault, "begun": round(event.begun, 3), "healed": round(event.healed, 3)}
@@ -83,6 +99,50 @@ def run_document(facts: RunFacts) -> dict[str, Any]:
     }
 
 
+def render_sql_run(facts: SqlRunFacts) -> str:
+    """The head of the report of random SQL."""
+    ran = facts.ran
+    note = f" ({facts.note})" if facts.note else ""
+    lines = [
+        f"{facts.database} at {facts.isolation}, which claims {facts.claims.value}{note}",
+        f"  workload   sql: {facts.rounds:,} rounds of up to {facts.sessions} sessions and {facts.tables} tables,"
+        f" seed {facts.seed}",
+        f"  ran        {ran.seconds:.1f} s: {ran.committed:,} transactions committed, {ran.aborted:,} aborted",
+        f"  judged     in {facts.check_seconds:.2f} s, every answer",
+    ]
+    return "\n".join(map(visible, lines))
+
+
+def sql_run_document(facts: SqlRunFacts) -> dict[str, Any]:
+    """What ``isolde run --workload sql --json`` says beside the verdicts."""
+    ran = facts.ran
+    return {
+        "run": {
+            "database": facts.database,
+            "isolation": facts.isolation,
+            "claims": facts.claims.value,
+            "workload": "sql",
+            "sessions": facts.sessions,
+            "tables": facts.tables,
+            "seed": facts.seed,
+            "seconds": round(ran.seconds, 6),
+            "check_seconds": round(facts.check_seconds, 6),
+            "rounds": facts.rounds,
+            "committed": ran.committed,
+            "aborted": ran.aborted,
+            "history": facts.history,
+        }
+    }
+
+
+def given_up(ran: Ran) -> str:
+    """What was tried again and again in vain, for the end of a sentence."""
+    if not ran.given_up:
+        return ""
+    plans = "plan was" if ran.given_up == 1 else "plans were"
+    return f"; {ran.given_up:,} {plans} given up, aborted each time"
+
+
 def certificate_document(told: CertificateFacts | None) -> dict[str, Any] | None:
     """The certificate of a run, if there is one."""
     if told is None:
@@ -90,14 +150,17 @@ def certificate_document(told: CertificateFacts | None) -> dict[str, Any] | None
     return {"file": told.file, "source": told.source, "seconds": round(told.seconds, 6)}
 
 
-def _in_windows(windows: WindowFacts | None) -> str:
+def _how(facts: RunFacts) -> str:
     """How it was checked, if not whole; what follows is about the last window."""
+    if facts.workload == _COUNTERS:
+        return ", every read and the final values"
+    windows = facts.windows
     if windows is None:
-        return ""
+        return ", at every level"
     undecided = f", {windows.undecided:,} of them undecided" if windows.undecided else ""
     return (
-        f"; in {windows.count:,} windows, each by itself from a point at which all sessions read all keys{undecided};"
-        " below is the last one"
+        f", at every level; in {windows.count:,} windows, each by itself from a point at which all sessions read all"
+        f" keys{undecided}; below is the last one"
     )
 
 

@@ -16,6 +16,11 @@ FALSE: Term = z3.BoolVal(False)
 _SORTS: dict[str, Callable[[], Any]] = {"integer": z3.IntSort, "boolean": z3.BoolSort, "real": z3.RealSort}
 
 
+def version() -> str:
+    """Name and version of the solver."""
+    return f"Z3 {z3.get_version_string()}"
+
+
 def number(value: int) -> Term:
     return z3.IntVal(value)
 
@@ -140,6 +145,11 @@ def equal(left: Term, right: Term) -> Term:
 
 def all_equal(left: Sequence[Term], right: Sequence[Term]) -> Term:
     return every(equal(one, other) for one, other in zip(left, right, strict=True))
+
+
+def is_integer(term: Term | None) -> bool:
+    """Whether a term stands for a whole number."""
+    return term is not None and bool(z3.is_int(term))
 
 
 def same_term(left: Term, right: Term) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from isolde._core.plans import Plans
 from isolde.databases import Feature, Kind
+from isolde.databases.shapes import PLAIN, Shape
 from isolde.errors import UsageError
 
 DISTRIBUTIONS = ("uniform", "zipfian", "hotspot", "exponential")
@@ -86,7 +87,7 @@ def workload_named(name: str) -> Workload:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A workload with its sizes. ``deletes`` is the share of writes that remove the key instead."""
+    """A workload with its sizes. ``deletes`` is the share of writes that remove the key instead, ``shapes`` the tables."""
 
     workload: Workload
     keys: int = 100
@@ -95,6 +96,7 @@ class Settings:
     blind_writes: float | None = None
     deletes: float = 0.0
     seed: int = 0
+    shapes: tuple[Shape, ...] = (PLAIN,)
 
     def plans(self, session: int) -> Plans:
         """What one session means to do; ``UsageError`` if the settings contradict each other."""

@@ -72,7 +72,7 @@ class ListeningEtcd(EtcdConnection):
         super().append(key, element)
         self._heard = Heard(None, None, key, b",%d" % element)
 
-    def compare_and_set(self, key: int, expected: int, new: int) -> Swap:
+    def compare_and_set(self, key: int, expected: int | None, new: int) -> Swap:
         own = key in self._changes
         swap = super().compare_and_set(key, expected, new)
         # One that was sent at once and applied changed what it read: it read the revision before.
@@ -87,6 +87,8 @@ class ListeningEtcd(EtcdConnection):
 
 
 class EtcdRecovery:
+    only_last = False
+
     def __init__(self, database: EtcdDatabase, scope: Scope, offers: Sequence[Offer]) -> None:
         self._database, self._offers = database, offers
         (name,) = scope.tables

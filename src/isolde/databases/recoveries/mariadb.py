@@ -151,7 +151,10 @@ class ListeningMariadb(MariadbConnection):
         super().append(key, element)
         self._note(reads=False)
 
-    def compare_and_set(self, key: int, expected: int, new: int) -> Swap:
+    def compare_and_set(self, key: int, expected: int | None, new: int) -> Swap:
+        if expected is None:
+            # A read and an insert, each heard as what it is.
+            return self._insert_if_absent(key, new)
         swap = super().compare_and_set(key, expected, new)
         self._note(reads=self._at in _LOCKING)
         return swap
@@ -188,6 +191,8 @@ class ListeningMariadb(MariadbConnection):
 
 
 class MariadbRecovery:
+    only_last = False
+
     def __init__(self, database: MariadbDatabase, scope: Scope, offers: Sequence[Offer]) -> None:
         self._database = database
         self._marks = f"{min(scope.tables)}_seen" if any(offer.name in (_EACH, _SNAPSHOT) for offer in offers) else ""

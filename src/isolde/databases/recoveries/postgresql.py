@@ -49,7 +49,13 @@ _REMEDIES = (
 
 
 class PostgresqlRecovery:
-    """Reads the log from a temporary slot, which ends with its connection, whatever becomes of us."""
+    """Reads the log from a temporary slot, which ends with its connection, whatever becomes of us.
+
+    Where the server itself is killed, the slot has to outlive that, and is read when everything is over: such a server is one
+    that was started for the run, and goes with it.
+    """
+
+    only_last = False
 
     def __init__(self, database: PostgresqlDatabase, scope: Scope) -> None:
         self._database, self._scope = database, scope
@@ -58,6 +64,7 @@ class PostgresqlRecovery:
         self._committed: list[Committed] = []
         self._decoder = Decoder(scope.tables)
         self._over = threading.Event()
+        self._reading = threading.Lock()
         self._failure: Exception | None = None
         try:
             self._make_slot()
@@ -65,7 +72,8 @@ class PostgresqlRecovery:
             self._session.close()
             raise
         self._reader = threading.Thread(target=self._follow, daemon=True)
-        self._reader.start()
+        if not scope.faults:
+            self._reader.start()
 
     def _make_slot(self) -> None:
         with patiently(self._session, STATEMENT_S, "; does somebody else keep a transaction open?"):
@@ -77,7 +85,10 @@ class PostgresqlRecovery:
                 )
             try:
                 self._session.execute("SET synchronous_commit = on")
-                self._session.execute(f"SELECT pg_create_logical_replication_slot('{self._slot}', '{_PLUG_IN}', true)")
+                kind = "false" if self._scope.faults else "true"
+                self._session.execute(
+                    f"SELECT pg_create_logical_replication_slot('{self._slot}', '{_PLUG_IN}', {kind})"
+                )
             except (StatementFailed, Aborted) as error:
                 raise DatabaseUnavailable(f"no replication slot can be made: {error.reason}{_remedy(error)}") from None
 
@@ -88,7 +99,8 @@ class PostgresqlRecovery:
         """Reads what there is in the log, now and then: the server keeps the log for as long as nobody has read it."""
         while not self._over.wait(_EVERY_S):
             try:
-                self._drain()
+                with self._reading:
+                    self._drain()
             except (OutsideError, OSError) as error:
                 self._failure = error
                 return
@@ -105,11 +117,14 @@ class PostgresqlRecovery:
                 return
 
     def recover(self, accounts: Sequence[Account]) -> Certificate:
-        self._stop_reading()
-        if self._failure is not None:
-            raise DatabaseUnavailable(f"the server's log could not be read: {self._failure}")
+        if self._scope.faults:
+            # The connection is of before the faults.
+            self._session.close()
+            self._session = self._database.connect_as(PostgresqlConnection, Table("", Kind.REGISTERS, 0))
         try:
-            with patiently(self._session, _DRAIN_S):
+            with self._reading, patiently(self._session, _DRAIN_S):
+                if self._failure is not None:
+                    raise DatabaseUnavailable(f"the server's log could not be read: {self._failure}")
                 # What was committed without waiting for the disk (synchronous_commit = off) is not read before it is there.
                 self._one("SELECT pg_logical_emit_message(true, 'isolde', '')")
                 self._drain()
@@ -124,12 +139,11 @@ class PostgresqlRecovery:
         rows = self._session.execute(query).rows
         return rows[0][0] if rows else None
 
-    def _stop_reading(self) -> None:
-        self._over.set()
-        self._reader.join()
-
     def close(self) -> None:
         self._over.set()
+        # Between two looks at the log the reader ends at once; one that waits for the server is broken off, and so ends the slot.
+        if self._reader.is_alive():
+            self._reader.join(_EVERY_S)
         if self._reader.is_alive():
             self._session.abandon()
             self._reader.join(STATEMENT_S)
@@ -146,7 +160,7 @@ def _remedy(error: OutsideError) -> str:
 
 def certificate_of(source: str, committed: Sequence[tuple[int, Committed]], accounts: Sequence[Account]) -> Certificate:
     """Puts together what the log says, in its order with ids of 64 bits, and what the transactions heard."""
-    writers = {xid: account for account in accounts if (xid := _xid(account)) is not None}
+    writers = _writers(accounts)
     order = _Order([(xid, _writer(xid, writers)) for xid, _ in committed])
     for xid, one in committed:
         order.add(writers[xid], one)
@@ -156,6 +170,23 @@ def certificate_of(source: str, committed: Sequence[tuple[int, Committed]], acco
             reads.update(order.reads(account))
     objects = {thing: Installed(tuple(versions)) for thing, versions in order.versions.items()}
     return Certificate(source, objects, order.commits.names, reads)
+
+
+def _writers(accounts: Sequence[Account]) -> dict[int, Account]:
+    """Whose id is which. A killed server may give an id anew if its transaction left no trace; that was not committed."""
+    found: dict[int, Account] = {}
+    for account in accounts:
+        xid = _xid(account)
+        if xid is None or account.ended is Ended.ABORTED:
+            continue
+        other = found.get(xid)
+        if other is not None and other.ended is account.ended:
+            raise DatabaseUnavailable(
+                f"the transactions {other.transaction} and {account.transaction} have the same id {xid}"
+            )
+        if other is None or account.ended is Ended.COMMITTED:
+            found[xid] = account
+    return found
 
 
 def _writer(xid: int, writers: Mapping[int, Account]) -> str:

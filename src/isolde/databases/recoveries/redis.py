@@ -20,7 +20,10 @@ from isolde.history.certificate import Certificate, Installed, ObjectId, Sees, V
 from isolde.levels import Level
 
 _SWAP = """local v = redis.call('GET', KEYS[1])
-if v == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) return {1, v, redis.call('INCR', KEYS[2])} end
+if v == ARGV[1] or (not v and ARGV[1] == '') then
+  redis.call('SET', KEYS[1], ARGV[2])
+  return {1, v, redis.call('INCR', KEYS[2])}
+end
 return {0, v, 0}"""
 
 
@@ -71,13 +74,13 @@ class ListeningRedis(RedisConnection):
         super().append(key, element)
         self._heard = Heard(key)
 
-    def compare_and_set(self, key: int, expected: int, new: int) -> Swap:
+    def compare_and_set(self, key: int, expected: int | None, new: int) -> Swap:
         swap = super().compare_and_set(key, expected, new)
         self._heard = Heard(key if swap.applied else None)
         return swap
 
-    def _swap_at_once(self, key: int, expected: int, new: int) -> Swap:
-        command: Command = ("EVAL", _SWAP, 2, self._key(key), self._counter, expected, new)
+    def _swap_at_once(self, key: int, expected: int | None, new: int) -> Swap:
+        command: Command = ("EVAL", _SWAP, 2, self._key(key), self._counter, "" if expected is None else expected, new)
         try:
             (reply,) = self._ask(command)
         except ConnectionLost as error:
@@ -101,6 +104,8 @@ class ListeningRedis(RedisConnection):
 
 
 class RedisRecovery:
+    only_last = False
+
     def __init__(self, database: RedisDatabase, scope: Scope, offers: Sequence[Offer]) -> None:
         self._database = database
         (self._name,) = scope.tables

@@ -64,6 +64,8 @@ class ListeningSqlite(SqliteConnection):
 
 
 class SqliteRecovery:
+    only_last = False
+
     def __init__(self, database: SqliteDatabase, scope: Scope) -> None:
         self._database = database
         self._counter = f"{min(scope.tables)}_order"

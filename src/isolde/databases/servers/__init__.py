@@ -14,7 +14,7 @@ from typing import Any
 from isolde.databases.servers.process import Place, Running, Server
 from isolde.errors import DatabaseUnavailable, UsageError
 
-__all__ = ["KINDS", "Availability", "Running", "Server", "available", "start"]
+__all__ = ["KINDS", "SPOKEN", "Availability", "Running", "Server", "available", "start"]
 
 # Kind, module, the recipe of one server, and what puts several of them together.
 _RECIPES = {
@@ -26,6 +26,8 @@ _RECIPES = {
     "valkey": ("redis", "Valkey", ""),
 }
 KINDS = tuple(_RECIPES)
+# Which adapter talks to servers of a kind.
+SPOKEN = {kind: "mariadb" if kind == "galera" else kind for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True)

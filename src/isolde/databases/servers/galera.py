@@ -32,7 +32,7 @@ class GaleraNode(Mariadb):
         keys: Mapping[str, str] | None = None,
         **settings: object,
     ) -> None:
-        super().__init__(**settings)
+        super().__init__(None, **settings)
         # Members copy their first data from each other with the one, and know each other by keys of the other.
         program("rsync", self.name, _INSTALL)
         program("openssl", self.name, _INSTALL)

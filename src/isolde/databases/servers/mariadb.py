@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+from pathlib import Path
 
 from isolde.databases.servers.mysql_ping import answers
 from isolde.databases.servers.process import Place, pid_in, run_as_owner, written_for_owner
@@ -22,21 +23,27 @@ UPDATE mysql.global_priv SET Priv = JSON_SET(
 
 
 class Mariadb:
-    """Settings are those of the server's command line, with underscores."""
+    """Settings are those of the server's command line, with underscores; ``programs`` is the ``bin`` of a server's tree."""
 
     name = "mariadb"
     user = "mysql"
     stop_signal = signal.SIGTERM
 
-    def __init__(self, **settings: object) -> None:
-        self._server, self._install = program("mariadbd", self.name), program("mariadb-install-db", self.name)
+    def __init__(self, programs: str | None = None, **settings: object) -> None:
+        self._tree: list[str] = []
+        if programs is None:
+            self._server, self._install = program("mariadbd", self.name), program("mariadb-install-db", self.name)
+        else:
+            tree = Path(programs).parent
+            self._server, self._install = f"{programs}/mariadbd", f"{tree}/scripts/mariadb-install-db"
+            self._tree = [f"--basedir={tree}"]
         self._settings = settings
 
     def initialise(self, place: Place) -> None:
         # The database "test" is among what it makes; so are users without a name or a password.
         sql = written_for_owner(place, "password.sql", _CLOSED.format(secret=place.secret))
         command = [
-            *(self._install, "--no-defaults", f"--datadir={place.data}", f"--tmpdir={place.directory}"),
+            *(self._install, "--no-defaults", *self._tree, f"--datadir={place.data}", f"--tmpdir={place.directory}"),
             *("--auth-root-authentication-method=normal", "--skip-name-resolve", f"--extra-file={sql}"),
         ]
         run_as_owner(command, place, {}, self.name)
@@ -53,7 +60,7 @@ class Mariadb:
             **self._settings,
         }
         options = [f"--{name.replace('_', '-')}={_written(value)}" for name, value in settings.items()]
-        return [self._server, "--no-defaults", "--skip-name-resolve", *options]
+        return [self._server, "--no-defaults", *self._tree, "--skip-name-resolve", *options]
 
     def environment(self) -> dict[str, str]:
         return {}

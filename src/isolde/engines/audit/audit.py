@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from isolde.engines.audit.decide import Decision, decide
 from isolde.engines.audit.encoded import Encoding
@@ -14,7 +16,8 @@ from isolde.engines.audit.readings import READINGS, WEAKER, Reading, reading_of
 from isolde.engines.audit.replay import Replay
 from isolde.engines.audit.search import Allowance, End, Search
 from isolde.engines.audit.stores import (
-    IMPLIED,
+    CHECKS_OF_A_PLAN,
+    LOCKS_OF_A_PLAN,
     StoreReading,
     contradicted,
     explains,
@@ -43,7 +46,7 @@ from isolde.findings import (
     Verdict,
 )
 from isolde.formats.tables import SqlHistory
-from isolde.history import Status
+from isolde.history import Operation, Sql, Status, TxnId
 from isolde.levels import Level, level_named
 
 BUDGET = 200_000
@@ -54,6 +57,8 @@ RUNS = 10
 """Runs of statements that go with each placement of the budget."""
 EXPLAINING_S = 20.0
 """Seconds for each level that may explain a violation."""
+_QUERY = re.compile(r"\s*(select|with|values|table|show|explain)\b", re.IGNORECASE)
+_CHANGES = re.compile(r"\b(insert|update|delete|into|nextval|call|analyze)\b", re.IGNORECASE)
 _VERDICTS = {End.FOUND: Verdict.SATISFIED, End.NONE: Verdict.VIOLATED, End.SPENT: Verdict.UNDECIDED}
 
 
@@ -110,7 +115,8 @@ def audit(history: SqlHistory, options: AuditOptions, name: str = "log") -> Repo
         log.store.find_by_index(options.heuristics.index)
     except Refused as refused:
         what = refused.what
-        reason = f"statement {what.statement} of {what.transaction}: {what.reason}; --skip-unsupported leaves it out"
+        named = history.statement_at(what.transaction, what.statement)
+        reason = f"{named}: {what.reason}; --skip-unsupported leaves it out"
         findings = [
             Finding(LogExplained(_under(asked)), Verdict.UNDECIDED, "replay", evidence=(NotProved(reason),))
             for asked in questions
@@ -133,7 +139,8 @@ def _guessed(history: SqlHistory, asked: Asked, options: AuditOptions) -> Findin
         try:
             log = log_of(guess, skip_unsupported=options.skip_unsupported, session_order=session_order)
         except Refused as refused:
-            reason = f"statement {refused.what.statement} of {refused.what.transaction}: {refused.what.reason}"
+            named = history.statement_at(refused.what.transaction, refused.what.statement)
+            reason = f"{named}: {refused.what.reason}"
             break
         found = _judged(log, asked, replace(options, budget=min(options.budget, GUESS_STEPS)), explain=False)
         if found.verdict is Verdict.SATISFIED:
@@ -158,6 +165,13 @@ def _judged(log: Log, asked: Asked, options: AuditOptions, *, explain: bool = Tr
         found = Decision(end, f"store-model({asked.store})", allowance.spent, reason=reason)
     else:
         found = decide(log, asked, allowance, heuristics=options.heuristics, encoding=options.encoding)
+        while options.skip_unsupported and found.refused is not None:
+            log = _without(log, *found.refused)
+            found = decide(log, asked, allowance.anew(), heuristics=options.heuristics, encoding=options.encoding)
+    if found.end is End.NONE and _may_matter(log):
+        # What was left out may have changed the very rows that were read.
+        reason = "nothing explains the log without what was left out, which may have changed rows"
+        found = replace(found, end=End.SPENT, reason=reason)
     if found.end is End.SPENT:
         evidence = (NotProved(found.reason),)
     elif found.end is End.NONE:
@@ -169,7 +183,9 @@ def _judged(log: Log, asked: Asked, options: AuditOptions, *, explain: bool = Tr
     else:
         evidence = (LogOrder(*witness_order(log, found.witness)),) if options.order and found.witness else ()
     if log.left_out:
-        texts = tuple(f"statement {one.statement} of {one.transaction}: {one.reason}" for one in log.left_out)
+        texts = tuple(
+            f"{log.history.statement_at(one.transaction, one.statement)}: {one.reason}" for one in log.left_out
+        )
         evidence = (*evidence, LeftOut(texts))
     return Finding(
         LogExplained(_under(asked)),
@@ -192,16 +208,20 @@ def _failing(
         length = failing_prefix(log, asked, allowance) or len(log.entries)
         wrong = blame(log, asked, length, allowance)
         to_blame = core(log, asked, length)
-    explained, undecided = explaining(log, asked, options, part)
-    sentence = wrong.sentence[0].upper() + wrong.sentence[1:]
+    explained, undecided = explaining(log, asked, options, length, part)
+    last = log.entries[length - 1]
+    statement = _place_in_log(log, last, wrong.statement)
+    # Places are told as they are in the log, those of what was left out counted.
+    sentence = wrong.sentence.replace(f"statement {wrong.statement} of", f"statement {statement} of", 1)
+    sentence = sentence[0].upper() + sentence[1:]
     if explained:
         sentence += f" {_listed(explained)} explains the log."
     elif undecided:
         sentence += f" Whether {_listed(undecided)} explains the log was not decided."
     return FailingPrefix(
         length,
-        log.entries[length - 1].id,
-        wrong.statement,
+        last.id,
+        statement,
         wrong.expected,
         wrong.observed,
         "isolation" if explained or undecided else "semantic",
@@ -238,11 +258,54 @@ def _refuted_by_solver(log: Log, asked: Reading, options: AuditOptions, explaine
     )
 
 
+def _place_in_log(log: Log, entry: Entry, place: int) -> int:
+    left_out = {one.statement for one in log.left_out if one.transaction == entry.id}
+    kept = (number for number in range(len(entry.asks) + len(left_out)) if number not in left_out)
+    return next(islice(kept, place, None), place)
+
+
+def _without(log: Log, transaction: TxnId, place: int, reason: str) -> Log:
+    """The log without a statement that could not be evaluated when it ran, and without all others of its text."""
+    entry = next(one for one in log.entries if one.id == transaction)
+    shown = {one.id: one.ops for one in log.history.transactions}
+    text = _text(shown[transaction][_place_in_log(log, entry, place)])
+    before = {(one.transaction, one.statement): one.reason for one in log.left_out}
+    nothing = Sql({"sql": ""})
+    transactions = tuple(
+        replace(
+            one,
+            ops=tuple(nothing if _text(op) == text or (one.id, at) in before else op for at, op in enumerate(one.ops)),
+        )
+        for one in log.history.transactions
+    )
+    history = log.history
+    log = log_of(replace(history, transactions=transactions), skip_unsupported=True, session_order=log.session_order)
+    log.history = history
+    log.left_out = [replace(one, reason=before.get((one.transaction, one.statement), reason)) for one in log.left_out]
+    return log
+
+
+def _text(op: Operation) -> str:
+    return str(op.content.get("sql", "")) if isinstance(op, Sql) else ""
+
+
+def _may_matter(log: Log) -> bool:
+    """Whether something was left out that may have changed rows: anything but a query, and a query that calls who knows what."""
+    ops = {one.id: one.ops for one in log.history.transactions} if log.left_out else {}
+    for one in log.left_out:
+        op = ops[one.transaction][one.statement]
+        text = _text(op)
+        if not _QUERY.match(text) or _CHANGES.search(text) or "the function" in one.reason:
+            return True
+    return False
+
+
 def explaining(
-    log: Log, asked: Asked, options: AuditOptions, part: Sequence[Entry] = ()
+    log: Log, asked: Asked, options: AuditOptions, length: int, part: Sequence[Entry] = ()
 ) -> tuple[list[str], list[str]]:
     """The strongest of the weaker levels, and of the levels of the log's own database, that explain the log; and those that were
-    not decided. ``part``: transactions that show the violation; a level that does not explain these does not explain the log.
+    not decided. The first ``length`` transactions are those that fail. ``part``: transactions that show the violation; a level
+    that does not explain these does not explain the log.
     """
     explained: list[Level] = []
     undecided: list[str] = []
@@ -251,7 +314,6 @@ def explaining(
     else:
         todo, paper = list(WEAKER[asked.level]), asked.paper
     seen: set[Level] = set()
-    refuted = {asked.level} if isinstance(asked, Reading) and not paper else set()
     while todo:
         one = todo.pop(0)
         if one in seen:
@@ -266,24 +328,27 @@ def explaining(
         if end is End.FOUND:
             explained.append(one)
             continue
-        if end is End.NONE:
-            refuted.add(one)
-        elif log.timed or not READINGS[one].strict:
+        if end is End.SPENT and (log.timed or not READINGS[one].strict):
             undecided.append(one.value)
         todo += WEAKER[one]
     below = {lower for one in explained for lower in _below(one)}
     names = [one.value for one in explained if one not in below]
     settings = {**known_settings(store_of(log), log.history.settings), **dict(options.settings)}
     for reading in readings_of(log, settings):
-        if reading == asked or refuted & IMPLIED.get(reading.name, set()):
+        if reading == asked:
             continue
         if contradicted(log, reading, part):
             continue
         allowance = _short_allowance(options)
-        end, _ = explains(log, reading, allowance)
+        end, reason = explains(log, reading, allowance)
         if end is End.FOUND:
             return [*names, reading.name], undecided
-        if end is End.SPENT and allowance.over:
+        if end is End.SPENT and reason in (LOCKS_OF_A_PLAN, CHECKS_OF_A_PLAN):
+            # Where a plan decides, the beginning that fails may be clear by itself.
+            end, _ = explains(log, reading, allowance, log.entries[:length])
+            if end is not End.NONE:
+                undecided.append(reading.name)
+        elif end is End.SPENT and allowance.over:
             undecided.append(reading.name)
     return names, undecided
 

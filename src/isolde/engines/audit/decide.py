@@ -21,6 +21,7 @@ from isolde.engines.audit.replay import Mismatch, Replay
 from isolde.engines.audit.search import Allowance, End, Placed, Search
 from isolde.engines.audit.timeline import Timeline
 from isolde.errors import InputError, MistakeError
+from isolde.history import TxnId
 
 SEARCH_MAX = 3_000
 NEEDS_TIMES = "a strict level needs start and end of every committed transaction, which this log does not have"
@@ -39,6 +40,8 @@ class Decision:
     reason: str = ""
     explained: int = 0
     """Of what a solver refuted: how many transactions, by ``end``, some choice of states explains."""
+    refused: tuple[TxnId, int, str] | None = None
+    """The statement that could not be evaluated, by its place among those that are judged, and why."""
 
 
 def decide(
@@ -91,8 +94,9 @@ def _by_paper(log: Log, reading: Reading, allowance: Allowance) -> Decision:
 def _not_found(replay: Replay, end: End, allowance: Allowance, method: str) -> Decision:
     if replay.refused is not None:
         entry, place, error = replay.refused
-        reason = f"statement {place} of {entry.id} cannot be judged: {error}"
-        return Decision(End.SPENT, method, allowance.spent, reason=reason)
+        reason = f"{replay.log.history.statement_at(entry.id, place)} cannot be judged: {error}"
+        refused = (entry.id, place, str(error))
+        return Decision(End.SPENT, method, allowance.spent, reason=reason, refused=refused)
     reason = ""
     if end is End.SPENT:
         reason = (

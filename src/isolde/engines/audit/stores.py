@@ -17,25 +17,27 @@ from isolde.engines.audit.log import Entry, Log
 from isolde.engines.audit.parts import PART_STEPS, parts_of
 from isolde.engines.audit.search import Allowance, End
 from isolde.errors import ExecutionError, InputError, OutsideFragment, UsageError
-from isolde.levels import Level
 from isolde.levels.stores import STORE_LEVELS, StoreName, store_level, store_settings
 from isolde.semantics.core.plan import Visit, plan
 from isolde.semantics.core.relations import Delete, Query, Update
 from isolde.semantics.stores import Ended, Failed, Model, Result, Returned, State, Step, Waits, store_model
 from isolde.tx.dialects import Dialect
+from isolde.tx.expressions import Exists, InQuery
 from isolde.tx.queries import Select
 from isolde.tx.sql import statement as read_statement
+from isolde.tx.statements import Delete as SpokenDelete
 from isolde.tx.statements import Insert
+from isolde.tx.statements import Update as SpokenUpdate
 from isolde.tx.walk import parts as parts_of_node
 
 _DIALECTS = {Dialect.POSTGRESQL: "postgresql", Dialect.MYSQL: "mysql", Dialect.SQLITE: "sqlite"}
 _NOT_CONSIDERED = "read-uncommitted"
+_CHECKS_AGAIN = "postgresql:read-committed"
 _PLANNED_LOCKS = frozenset({"mariadb", "mysql"})
-IMPLIED = {
-    "postgresql:serializable": {Level.SERIALIZABLE, Level.SNAPSHOT_ISOLATION},
-    "postgresql:repeatable-read": {Level.SNAPSHOT_ISOLATION},
-}
-"""Levels of databases whose every run a definition explains, too: where the definition does not, they do not either."""
+LOCKS_OF_A_PLAN = "no run was found, but statements waited in the model for locks that depend on the server's plan"
+CHECKS_OF_A_PLAN = (
+    "no run was found, but rows were checked again by a condition with EXISTS or IN, which depends on the server's plan"
+)
 _STATEMENT_SNAPSHOTS = frozenset({"read-committed"})
 EXACT_MAX = 60
 """Of longer logs not every beginning is judged anew."""
@@ -182,7 +184,7 @@ class StoreSearch:
         for place, ask in enumerate(entry.asks):
             if ask.error in CONCURRENCY:
                 continue
-            self._refuse(ask)
+            self._refuse(ask, self.log.history.statement_at(entry.id, place))
             start = ask.start if ask.start is not None else entry.start
             end = ask.end if ask.end is not None else entry.end
             middle = fallback + place if start is None or end is None else (start + end) // 2
@@ -199,10 +201,10 @@ class StoreSearch:
         found.append(_Action(entry, len(entry.asks), None, start, end, middle))
         return found
 
-    def _refuse(self, ask: Ask) -> None:
+    def _refuse(self, ask: Ask, named: str) -> None:
         if ask.text.startswith("CALL ") or ask.text.lower().lstrip().startswith(("create", "drop")):
             raise InputError(
-                f"a store model cannot run '{ask.text[:40]}' of a log; judge it at a level of the literature"
+                f"{named}: a store model cannot run '{ask.text[:40]}' of a log; judge it at a level of the literature"
             )
         node = read_statement(ask.text, self.log.history.dialect, "log", strict=False)
         if isinstance(node, Insert) and node.columns:
@@ -210,7 +212,7 @@ class StoreSearch:
             missing = [c.name for c in table.columns if c.generated and c.name not in node.columns] if table else []
             if missing:
                 raise InputError(
-                    f"which id {node.table}.{missing[0]} gets is up to the server; a log cannot be judged by it"
+                    f"{named}: which id {node.table}.{missing[0]} gets is up to the server; a log cannot be judged by it"
                 )
 
     # Searching
@@ -251,11 +253,26 @@ class StoreSearch:
             return End.SPENT
         if self._waited and self.reading.store in _PLANNED_LOCKS and not self._all_by_key():
             # The model locks all that a plan may look at; the server's plan may look at less, and let others pass.
-            self.refused = (
-                "no run was found, but statements waited in the model for locks that depend on the server's plan"
-            )
+            self.refused = LOCKS_OF_A_PLAN
+            return End.SPENT
+        if self._waited and self.reading.name == _CHECKS_AGAIN and self._asks_again():
+            # A row that changed meanwhile is checked again with the rows that EXISTS or IN joined it to, if the plan joins.
+            self.refused = CHECKS_OF_A_PLAN
             return End.SPENT
         return End.NONE
+
+    def _asks_again(self) -> bool:
+        """Whether a change or a locking query has a query in its condition that PostgreSQL may turn into a join."""
+        for actions in self._sessions.values():
+            for action in actions:
+                if action.ask is not None:
+                    spoken = read_statement(action.ask.text, self.log.history.dialect, "log", strict=False)
+                    changes = isinstance(spoken, SpokenUpdate | SpokenDelete) or (
+                        isinstance(spoken, Select) and spoken.lock is not None
+                    )
+                    if changes and any(isinstance(part, InQuery | Exists) for part in parts_of_node(spoken)):
+                        return True
+        return False
 
     def next_action(self) -> tuple[Entry, int] | None:
         """The statement that comes next where the furthest try ended, or waits for its answer there."""

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from isolde._core import Columns
+from isolde.engines.certify.completing import Completions
 from isolde.engines.certify.fit import fitted
 from isolde.engines.certify.keyvalue import told_by_keys
-from isolde.engines.certify.orders import told_by_orders, told_serial
 from isolde.engines.certify.predicates import Judge
 from isolde.engines.certify.serial import replayed
 from isolde.engines.certify.tables import told_by_tables
 from isolde.engines.certify.told import Fault, Told
 from isolde.engines.certify.world import Undecidable, World
 from isolde.formats import decode, is_sql
-from isolde.formats.certificates import PlacedCertificate
+from isolde.formats.certificates import CertificateFile, PlacedCertificate
 from isolde.formats.tables import sql_history
 from isolde.history import History, Status
 from isolde.levels import Level
@@ -42,19 +42,21 @@ class Certified:
     """What a certificate gives. ``oracle`` says which part of it decides.
 
     ``serial`` is the serial order that was told, for the replay of a history over keys; ``replay`` is that of a history of SQL
-    tables. Beside an order of versions it is a second opinion.
+    tables. Beside an order of versions it is a second opinion. ``completions``, where rows have partial orders: ``told`` then
+    decides only what is not about reads, and each completion tells of the rest.
     """
 
     told: Told
     oracle: Oracle
-    serial: tuple[int, ...] | None = None
+    serial: Sequence[int] | None = None
     replay: Replay | None = None
     levels: Sequence[Level] = field(default_factory=tuple)
+    completions: Completions | None = None
 
 
 def certify(
     columns: Columns,
-    placed: PlacedCertificate,
+    placed: PlacedCertificate | CertificateFile,
     levels: Sequence[Level],
     *,
     session_order: bool = True,
@@ -82,28 +84,28 @@ def _uncollected() -> Iterator[None]:
 
 def _certified(
     columns: Columns,
-    placed: PlacedCertificate,
+    placed: PlacedCertificate | CertificateFile,
     levels: Sequence[Level],
     *,
     session_order: bool,
     judge: Judge | None,
 ) -> Certified:
-    if not is_sql(columns):
-        plain = told_by_orders(columns, placed)
+    tables = is_sql(columns)
+    if isinstance(placed, CertificateFile):
+        # The common certificate of a history over keys: hundreds of thousands of versions that never become Python's.
+        plain = None if tables else columns.plain_certificate(placed.content)
+        if plain is not None and plain.orders is not None:
+            told = Told(columns, (), plain.orders, complete=plain.complete)
+            return Certified(told, "certificate", levels=levels)
         if plain is not None:
-            return Certified(plain, "certificate", levels=levels)
-        order = told_serial(columns, placed)
-        if order is not None:
-            return Certified(Told(columns), "serialization-order", order, levels=levels)
+            return Certified(Told(columns), "serialization-order", plain.serial, levels=levels)
+        placed = placed.read()
+    if not tables:
         history = decode(columns)
         fit = fitted(history, placed, None)
         if fit.serial is not None and not fit.objects:
             return Certified(Told(columns), "serialization-order", fit.serial, levels=levels)
-        try:
-            told = told_by_keys(history, columns, fit)
-        except Undecidable as reason:
-            told = Told(columns, undecided=str(reason))
-        return Certified(told, "certificate", fit.serial, levels=levels)
+        return Certified(told_by_keys(history, columns, fit), "certificate", fit.serial, levels=levels)
     history = decode(columns)
     sql = sql_history(history, columns.name)
     try:
@@ -117,7 +119,9 @@ def _certified(
     if replay is not None and not world.fitted.objects:
         return Certified(Told(columns), "serialization-order", serial, replay, levels)
     told = told_by_tables(world, levels, session_order=session_order, judge=judge)
-    return Certified(told, "certificate", serial, replay, levels)
+    partial = any(not line.complete for line in world.lines.values())
+    completions = Completions(world, session_order=session_order, judge=judge) if partial else None
+    return Certified(told, "certificate", serial, replay, levels, completions)
 
 
 def _own_serial(history: History, world: World) -> tuple[int, ...] | None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from isolde._core import Columns
+from isolde.engines.certify.duplicates import duplicate
 from isolde.engines.certify.fit import Fitted, Order, Place, Seen
 from isolde.engines.certify.sentences import txn_name
 from isolde.engines.certify.told import Fault, Told
@@ -67,6 +68,8 @@ class _Keys:
         self.edges: list[tuple[int, int, Kind, str]] = []
         self.faults: list[Fault] = []
         self._moved: dict[Place, int] = {}
+        self._open = ""
+        """Why a read is open."""
         for key, order in fit.objects.items():
             assert isinstance(key, int | str)
             self._line(key, order)
@@ -101,8 +104,13 @@ class _Keys:
 
     def told(self) -> Told:
         complete = all(line.complete for line in self.lines.values())
+        undecided = ""
         if self.fit.reads and not self.has_lists and complete and self.lines:
-            return self._by_version()
+            try:
+                return self._by_version()
+            except Undecidable as reason:
+                # What is not about reads is decided all the same.
+                undecided = str(reason)
         columns, settled = self._with_outcomes()
         versions: list[list[Place | None]] = [
             [*([None] if line.complete or line.from_initial else []), *line.versions]
@@ -112,7 +120,7 @@ class _Keys:
         # Elements of lists say who appended them, so that nothing is guessed when the search places those that nobody read.
         known = settled and not self.has_lists
         whole = known and all(key in self.lines and self.lines[key].complete for key in self.writes)
-        return Told(columns, self.edges, versions, self.faults, complete=whole)
+        return Told(columns, self.edges, versions, self.faults, undecided, complete=whole)
 
     def _with_outcomes(self) -> tuple[Columns, bool]:
         """The history in which outcomes that the certificate tells are no longer unknown, and whether none is left."""
@@ -145,7 +153,7 @@ class _Keys:
         history = History(transactions, initial)
         versions: list[list[Place | None]] = [[None, *line.versions] for line in self.lines.values() if line.versions]
         moved = [[None if one is None else (one[0], self._moved[one]) for one in order] for order in versions]
-        return Told(encode(history), self.edges, moved, self.faults)
+        return Told(encode(history), self.edges, moved, self.faults, self._open)
 
     def _transaction(self, txn: int) -> Transaction:
         transaction = self.history.transactions[txn]
@@ -171,6 +179,8 @@ class _Keys:
         told = self.fit.reads.get(place)
         version = self._by_value(place, key, value, own) if told is None else self._seen(place, key, told, own)
         what = f"{self._name(txn)} read {render_value(key)} = {render_value(value)}"
+        if version == _SEVERAL:
+            return []
         if version == _NOBODY:
             self._fault(
                 "thin-air-read", (txn,), f"{what}, a value that no transaction wrote and that is not the initial one."
@@ -237,8 +247,10 @@ class _Keys:
         good = [one for one in fits if one is None or (one[0] in self.fit.effective and one[0] != txn)]
         fits = good or fits
         if len(fits) > 1:
-            name = self._name(txn)
-            raise Undecidable(f"{name} read {render_value(key)} = {render_value(value)}, which several versions are")
+            writers = [None if one is None else self.history.transactions[one[0]].id for one in fits]
+            what = f"{render_value(key)} = {render_value(value)}"
+            self._open = self._open or duplicate(self.history.transactions[txn].id, what, writers)
+            return _SEVERAL
         return fits[0]
 
     def _value(self, key: Key, version: Place | None) -> Value:
@@ -262,3 +274,4 @@ class _Keys:
 
 
 _NOBODY: Place = (-1, -1)
+_SEVERAL: Place = (-2, -2)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -86,21 +86,23 @@ class Predicates:
 
     # Which edges
 
-    def settle(self, rule: Rule, graph: Graph) -> bool:
-        """Finds edges until an order has all of them forward; ``False`` if there is a cycle first."""
+    def settle(self, rule: Rule, graph: Graph) -> dict[int, int] | None:
+        """Finds edges until an order has all of them forward, and gives it: where each transaction takes effect; ``None`` if
+        there is a cycle first."""
         graph.add(self.found)
         for _ in range(ROUNDS_MAX):
             order = graph.order()
             if order is None:
-                return False
+                return None
             new = self._backward(rule, *order)
             if not new:
-                return True
+                return order[1]
             graph.add(found.edge for found in new)
             self.found.update((found.edge, found) for found in new)
         self.make_all(rule.kinds)
         graph.add(self.found)
-        return graph.order() is not None
+        order = graph.order()
+        return None if order is None else order[1]
 
     def make_all(self, kinds: frozenset[str]) -> None:
         """Every edge of these kinds that is not implied by others of its object: the last before, the first after."""
@@ -125,13 +127,13 @@ class Predicates:
 
     def _backward(self, rule: Rule, reads: dict[int, int], effects: dict[int, int]) -> list[Found]:
         """Edges that point backward in an order, the nearest of each object."""
-        writers = _Writers(self.world, effects)
+        writers = Writers(self.world, effects)
         shared = Shared(self.world, self.evaluation.content)
         new: dict[Edge, Found] = {}
         for place in self.places:
             txn = place[0]
             here = reads[txn]
-            for number, at in self._differing(place, here, writers):
+            for number, at in self.differing(place, here, writers):
                 line = self.world.lines[number]
                 before = at
                 while before > INITIAL and effects.get(writer := line.versions[before][0], -1) > here:
@@ -160,7 +162,7 @@ class Predicates:
         for table in self.world.asked[place].form.tables:
             yield from self._placed(place, self._by_table.get(table, ()))
 
-    def _differing(self, place: Place, here: int, writers: _Writers) -> Iterator[tuple[int, int]]:
+    def differing(self, place: Place, here: int, writers: Writers) -> Iterator[tuple[int, int]]:
         """Of these, at least those whose version is not the one at this place of the order."""
         world = self.world
         if world.reads[place].first is None:
@@ -293,10 +295,10 @@ class Predicates:
         return f"{reader} {what}; {writer} then {did}."
 
 
-class _Writers:
+class Writers:
     """The transactions that installed something, as an order has them, searchable by what a statement sees."""
 
-    def __init__(self, world: World, effects: dict[int, int]) -> None:
+    def __init__(self, world: World, effects: Mapping[int, int]) -> None:
         self.world, self.effects = world, effects
         self.all = sorted((txn for txn in world.installed_by if txn in effects), key=effects.__getitem__)
         self.placed = [effects[txn] for txn in self.all]

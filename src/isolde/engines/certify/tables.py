@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from isolde.engines.certify.evaluate import Circular, Evaluation, Unknown
 from isolde.engines.certify.faults import Faults
@@ -20,6 +21,7 @@ from isolde.engines.certify.order import (
 )
 from isolde.engines.certify.predicates import Judge, Predicates
 from isolde.engines.certify.rows import contents_by_row
+from isolde.engines.certify.second import second_opinion
 from isolde.engines.certify.sentences import txn_name
 from isolde.engines.certify.told import Fault, Told
 from isolde.engines.certify.values import read_by_value
@@ -36,12 +38,24 @@ _RULES: dict[Level, Rule] = {
     Level.STRICT_SNAPSHOT_ISOLATION: STRICT_SNAPSHOT,
     Level.STRICT_SERIALIZABLE: STRICT_SERIAL,
 }
+# What an order of the graph that replays is a second opinion on.
+_SERIAL = frozenset({Level.REPEATABLE_READ, Level.SERIALIZABLE, Level.STRICT_SERIALIZABLE})
 # Their axioms order commits by more than these edges: all of the edges that they count are made.
 _WEAK = frozenset({Level.READ_COMMITTED, Level.READ_ATOMIC, Level.CAUSAL, Level.PREFIX})
 
 
-def told_by_tables(world: World, levels: Sequence[Level], *, session_order: bool, judge: Judge | None = None) -> Told:
-    """What the certificate of a history of SQL tables tells of these levels; a ``judge`` says what conditions match."""
+def told_by_tables(
+    world: World,
+    levels: Sequence[Level],
+    *,
+    session_order: bool,
+    judge: Judge | None = None,
+    evaluation: Evaluation | None = None,
+) -> Told:
+    """What the certificate of a history of SQL tables tells of these levels; a ``judge`` says what conditions match.
+
+    ``evaluation``: the statements, if they were run already.
+    """
     again = [
         (first, second, "ww", f"{_name(world, first)} wrote a row before and after {_name(world, second)} did.")
         for line in world.lines.values()
@@ -52,7 +66,7 @@ def told_by_tables(world: World, levels: Sequence[Level], *, session_order: bool
     try:
         if any(not line.complete for line in world.lines.values()):
             raise Undecidable("the order of some rows is only partial, and which versions statements saw depends on it")
-        evaluation = evaluated(world)
+        evaluation = evaluated(world) if evaluation is None else evaluation
         thin_air = read_by_value(evaluation)
     except Circular as circle:
         items = Items(world, None, frozenset())
@@ -68,16 +82,21 @@ def told_by_tables(world: World, levels: Sequence[Level], *, session_order: bool
     barred = frozenset(faults.barred)
     items = Items(world, evaluation, barred)
     predicates = Predicates(evaluation, barred, judge)
+    opinion = None
     try:
-        _settle(world, items, predicates, levels, session_order=session_order)
+        effects = _settle(world, items, predicates, levels, session_order=session_order)
+        if effects is not None and not thin_air and not faults.all and _SERIAL & set(levels):
+            opinion = second_opinion(evaluation, predicates, effects)
     except (Undecidable, Unknown) as reason:
         undecided = str(reason) or "a version is seen whose content is not known"
     kinds: dict[str, Kind] = {"predicate-wr": "predicate-wr", "predicate-rw": "predicate-rw"}
     for found in predicates.found.values():
         edges.append((found.source, found.target, kinds[found.kind], predicates.sentence(found)))
     # Below prefix, what was read first and what later makes a difference.
-    columns = items.columns(by_age=bool(_WEAK & set(levels)))
-    return Told(columns, edges, items.versions(), (*thin_air, *faults.all), undecided)
+    by_age = bool(_WEAK & set(levels))
+    columns = items.columns(by_age=by_age, readable=False)
+    told = Told(columns, edges, items.versions(), (*thin_air, *faults.all), undecided, second=opinion)
+    return replace(told, readable=lambda: items.columns(by_age=by_age))
 
 
 def evaluated(world: World) -> Evaluation:
@@ -95,34 +114,42 @@ def evaluated(world: World) -> Evaluation:
 
 def _settle(
     world: World, items: Items, predicates: Predicates, levels: Iterable[Level], *, session_order: bool
-) -> None:
-    """Makes the predicate edges that these levels hang on."""
+) -> dict[int, int] | None:
+    """Makes the predicate edges that these levels hang on; gives an order that serializable accepts, if there is one."""
     asked = set(levels)
     if asked & _WEAK:
         predicates.make_all(frozenset({"predicate-wr"}))
-    known = [*items.edges(), *(_sessions(world) if session_order else ())]
+    known = [*items.edges(), *(session_edges(world, world.effective) if session_order else ())]
     wish = _wish(world)
 
-    def settled(rule: Rule) -> bool:
+    def settled(rule: Rule) -> dict[int, int] | None:
         graph = Graph(rule, sorted(world.effective), wish, world.history.transactions)
         graph.add(known)
         return predicates.settle(rule, graph)
 
+    serial: dict[int, int] | None = None
     for strict, plain in ((STRICT_SERIAL, SERIAL), (STRICT_SNAPSHOT, SNAPSHOT)):
-        if any(_RULES.get(level) is strict for level in asked) and settled(strict):
-            asked = {level for level in asked if _RULES.get(level) not in (strict, plain)}
+        if any(_RULES.get(level) is strict for level in asked):
+            effects = settled(strict)
+            if effects is not None:
+                asked = {level for level in asked if _RULES.get(level) not in (strict, plain)}
+                serial = effects if strict is STRICT_SERIAL else serial
     # An order for serializable is one for all that is weaker.
-    if any(level in _RULES for level in asked) and not settled(SERIAL):
-        for level, rule in _RULES.items():
-            if level in asked and rule in (FLOW, ITEMS, SNAPSHOT):
-                settled(rule)
+    if any(level in _RULES for level in asked):
+        serial = settled(SERIAL) if serial is None else serial
+        if serial is None:
+            for level, rule in _RULES.items():
+                if level in asked and rule in (FLOW, ITEMS, SNAPSHOT):
+                    settled(rule)
+    return serial
 
 
-def _sessions(world: World) -> list[Edge]:
+def session_edges(world: World, effective: frozenset[int]) -> list[Edge]:
+    """From each of these transactions to the next one of its session."""
     last: dict[Key, int] = {}
     edges: list[Edge] = []
     for at, transaction in enumerate(world.history.transactions):
-        if at in world.effective:
+        if at in effective:
             if transaction.session in last:
                 edges.append((last[transaction.session], at, "so"))
             last[transaction.session] = at

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from isolde.engines.certify.answers import same_rows, shown_row
+from isolde.engines.certify.duplicates import duplicate
 from isolde.engines.certify.evaluate import Evaluation, Unknown
 from isolde.engines.certify.fit import Place
 from isolde.engines.certify.sentences import txn_name
@@ -49,7 +50,9 @@ def _read(evaluation: Evaluation, place: Place, asked: Asked) -> Iterator[Fault]
     for row in recorded:
         fits = [(number, at) for number, at, shown in candidates if same_rows(shown, row)]
         if len(fits) > 1:
-            raise Undecidable(f"{where} has no version set, and several versions have the row that it read")
+            versions = [world.version(number, at) for number, at in fits]
+            writers = [None if one is None else world.history.transactions[one[0]].id for one in versions]
+            raise Undecidable(duplicate(name, f"{shown_row(row)} in its operation {place[1]}", writers))
         if not fits:
             text = (
                 f"{txn_name(name)} read {shown_row(row)} in its operation {place[1]}, which is no version of any row."

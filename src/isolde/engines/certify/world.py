@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -166,6 +167,15 @@ class World:
                 raise Undecidable(f"operation {index} of {name}: {error}") from None
         except MalformedProgram as error:
             raise InputError(f"operation {index} of {name}: {error}") from None
+
+    def with_orders(self, orders: Mapping[int, Sequence[Place]], effective: frozenset[int]) -> World:
+        """The same with these orders of some rows, which are whole, and these transactions taking effect."""
+        other = copy(self)
+        other.effective = effective
+        other.lines, other.installed_by = {}, {}
+        for number, line in self.lines.items():
+            other._add_line(number, orders.get(number, line.every), number not in orders and not line.complete)
+        return other
 
     # Who saw what
 

@@ -6,10 +6,10 @@ that every transaction keeps at its level may be assumed of what others do meanw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from isolde.engines.infer.problem import SERIAL, Problem
+from isolde.engines.infer.problem import SERIAL, Problem, Writing
 from isolde.semantics.core.catalog import TableInfo
 from isolde.semantics.core.types import Sort
 from isolde.semantics.sets.state import Base, Book, Committed, Counted, Key
@@ -24,24 +24,43 @@ State = Base | Committed
 class Candidate:
     """``step`` says it of two states, at a row of ``table``.
 
-    ``touches``: who writes none of these tables keeps it. ``columns``: updates of other columns do not matter.
+    Only who deletes rows of the tables ``goes``, inserts into the tables ``comes`` or updates one of ``columns`` (a table and a
+    place) can break it.
     """
 
     name: str
     table: TableInfo
-    touches: frozenset[int]
-    columns: frozenset[int]
     step: Callable[[Book, State, State, Key], Term]
-    stays: bool
-    """Whether rows may not go (else: may not come), for tables where only that can break it."""
+    goes: frozenset[int] = frozenset()
+    comes: frozenset[int] = frozenset()
+    columns: frozenset[tuple[int, int]] = frozenset()
     counts: TableInfo | None = None
     """The table whose commits it counts."""
+
+    @property
+    def stays(self) -> bool:
+        """Whether rows of its table may not go."""
+        return self.table.position in self.goes
+
+    @property
+    def simple(self) -> bool:
+        """Whether it is about rows of one table alone, which either may not go or may not come."""
+        tables = self.goes | self.comes | {position for position, _ in self.columns}
+        return tables == {self.table.position} and not (self.goes and self.comes)
+
+    def may_break(self, writing: Writing) -> bool:
+        """Whether a transaction could break it, by what it writes."""
+        updated = ((table, place) for table, places in writing.updates.items() for place in places)
+        return bool(writing.deletes & self.goes or writing.inserts & self.comes or self.columns & set(updated))
+
+
+def _at(info: TableInfo, places: Iterable[int]) -> frozenset[tuple[int, int]]:
+    return frozenset((info.position, place) for place in places)
 
 
 def candidates(problem: Problem) -> Iterator[Candidate]:
     """The candidates for an application, by its tables and what is written anywhere."""
-    named = frozenset[int]().union(*(one.tables for one in problem.conditions.values()))
-    used = frozenset[tuple[int, int]]().union(*(one.columns for one in problem.conditions.values()))
+    named, used = problem.named, problem.looked
     for link in links(problem):
         if link[0].position in named and link[2].position in named:
             yield from _together(link)
@@ -113,23 +132,25 @@ def _together(link: Link) -> Iterator[Candidate]:
         return say
 
     shown = ", ".join(info.table.columns[place].name for place in columns)
-    touches = frozenset({info.position})
+    own = frozenset({info.position})
     for comes in (True, False):
         for counted in ("written", "locked"):
             word = "comes" if comes else "goes"
             name = f"{info.table.name}: a row that {word} has its {other.table.name} ({shown}) {counted}"
-            yield Candidate(name, info, touches, frozenset(columns), step(comes, counted), not comes, other)
+            goes, come = (frozenset[int](), own) if comes else (own, frozenset[int]())
+            yield Candidate(name, info, step(comes, counted), goes, come, _at(info, columns), other)
 
 
 def _unchanged(info: TableInfo) -> Candidate:
     def step(_: Book, old: State, new: State, key: Key) -> Term:
         return same_row(old.row(info, key), new.row(info, key))
 
-    return Candidate(f"{info.table.name} never changes", info, frozenset({info.position}), frozenset(), step, True)
+    own = frozenset({info.position})
+    return Candidate(f"{info.table.name} never changes", info, step, own, own, _at(info, range(len(info.types))))
 
 
 def _rows(info: TableInfo, updated: frozenset[int], kept: frozenset[int]) -> Iterator[Candidate]:
-    name, touches = info.table.name, frozenset({info.position})
+    name, own, nothing = info.table.name, frozenset({info.position}), frozenset[int]()
     fixed = tuple(sorted(kept))
 
     def staying(places: tuple[int, ...]) -> Callable[[Book, State, State, Key], Term]:
@@ -144,16 +165,20 @@ def _rows(info: TableInfo, updated: frozenset[int], kept: frozenset[int]) -> Ite
         stay = staying(places)
         return lambda book, old, new, key: stay(book, new, old, key)
 
-    yield Candidate(f"{name}: rows stay", info, touches, frozenset(fixed), staying(fixed), True)
-    yield Candidate(f"{name}: no new rows", info, touches, frozenset(fixed), old_ones(fixed), False)
+    yield Candidate(f"{name}: rows stay", info, staying(fixed), own, nothing, _at(info, fixed))
+    yield Candidate(f"{name}: no new rows", info, old_ones(fixed), nothing, own, _at(info, fixed))
     for place in sorted(updated):
-        column, only = info.table.columns[place].name, frozenset({place})
-        yield Candidate(f"{name}: rows stay with their {column}", info, touches, only, staying((place,)), True)
-        yield Candidate(f"{name}: no new rows, nor {column}", info, touches, only, old_ones((place,)), False)
+        column, only = info.table.columns[place].name, _at(info, [place])
+        yield Candidate(f"{name}: rows stay with their {column}", info, staying((place,)), own, nothing, only)
+        yield Candidate(f"{name}: no new rows, nor {column}", info, old_ones((place,)), nothing, own, only)
 
 
 def _ordered(info: TableInfo, place: int) -> Iterator[Candidate]:
-    name, touches = f"{info.table.name}.{info.table.columns[place].name}", frozenset({info.position})
+    name, own, nothing = (
+        f"{info.table.name}.{info.table.columns[place].name}",
+        frozenset({info.position}),
+        frozenset[int](),
+    )
 
     def rising(rises: bool, stays: bool) -> Callable[[Book, State, State, Key], Term]:
         def step(_: Book, old: State, new: State, key: Key) -> Term:
@@ -169,9 +194,9 @@ def _ordered(info: TableInfo, place: int) -> Iterator[Candidate]:
         for stays in (True, False):
             word = "rises" if rises else "falls"
             kept = "rows stay" if stays else "no new rows"
-            yield Candidate(
-                f"{name} only {word}, {kept}", info, touches, frozenset({place}), rising(rises, stays), stays
-            )
+            goes, comes = (own, nothing) if stays else (nothing, own)
+            shown = f"{name} only {word}, {kept}"
+            yield Candidate(shown, info, rising(rises, stays), goes, comes, _at(info, [place]))
 
 
 def _as_near(book: Book, info: TableInfo, key: Key) -> None:
@@ -214,10 +239,12 @@ def _filled(problem: Problem, info: TableInfo, place: int) -> Iterator[Candidate
             low = before.values[place].known
             rises = smt.implies(before.there, smt.both(after.there, low <= after.values[place].known))
             comes = smt.both(new.row(other, key).there, smt.no(old.row(other, key).there))
-            return smt.both(rises, smt.implies(smt.both(comes, before.there), low <= key[-1]))
+            near = smt.both(after.there, smt.implies(before.there, low <= key[-1]))
+            return smt.both(rises, smt.implies(comes, near))
 
-        called = f"{info.table.columns[place].name} of {info.table.name}"
-        both = frozenset({info.position, other.position})
-        yield Candidate(f"{other.table.name}: new rows are not below {called}", other, both, frozenset(), above, False)
-        name = f"{other.table.name}: numbers below {info.table.columns[place].name} of {info.table.name} are taken"
-        yield Candidate(name, other, frozenset({info.position, other.position}), frozenset(), step, True)
+        called, only = f"{info.table.columns[place].name} of {info.table.name}", _at(info, [place])
+        mine, theirs = frozenset({info.position}), frozenset({other.position})
+        name = f"{other.table.name}: new rows are not below {called}"
+        yield Candidate(name, other, above, mine, theirs, only)
+        name = f"{other.table.name}: numbers below {called} are taken"
+        yield Candidate(name, other, step, mine | theirs, frozenset(), only)

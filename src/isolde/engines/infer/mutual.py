@@ -47,11 +47,12 @@ class Mutual:
     def universals(self, path: Path, states: list[Base]) -> Iterator[Universal]:
         """For a transaction at that level: what the others keep, its serializable peers keep as far as they must."""
         for candidate in self.candidates.values():
-            if len(candidate.touches) == 1 and self._broken_by_peers_alone(candidate):
+            if candidate.simple and self._broken_by_peers_alone(candidate):
                 yield Universal((candidate.table,), _Kept(self, path, states, candidate))
 
     def _broken_by_peers_alone(self, candidate: Candidate) -> bool:
-        breaking = {name for name in self.problem.transactions if may_break(self.problem, name, candidate)}
+        transactions = self.problem.transactions
+        breaking = {name for name, one in transactions.items() if candidate.may_break(one.writing)}
         return bool(breaking) and breaking <= self.peers
 
     def only_peers(self, table: TableInfo, *, deletes_alone: bool) -> bool:
@@ -78,7 +79,7 @@ class _Kept:
         broken = [
             term
             for name in sorted(self.mutual.peers)
-            if may_break(self.mutual.problem, name, self.candidate)
+            if self.candidate.may_break(self.mutual.problem.transactions[name].writing)
             for term in self._by_peer(book, name, key)
         ]
         return smt.either(kept, *broken)
@@ -178,10 +179,3 @@ class _Edges:
 
 def _guarded(universal: Universal, chosen: Term) -> Universal:
     return Universal(universal.tables, lambda book, *keys: smt.implies(chosen, universal.say(book, *keys)))
-
-
-def may_break(problem: Problem, name: str, candidate: Candidate) -> bool:
-    """Whether a transaction could break a candidate of one table, by what it writes."""
-    writing, position = problem.transactions[name].writing, candidate.table.position
-    comes_or_goes = writing.deletes if candidate.stays else writing.inserts
-    return position in comes_or_goes or bool(writing.updates.get(position, frozenset()) & candidate.columns)

@@ -12,18 +12,18 @@ from itertools import pairwise, product
 from pathlib import Path as FilePath
 from typing import Literal
 
+from isolde.engines.infer.assumptions import assume, assume_constraints, assume_rely, counting, label, looked
+from isolde.engines.infer.cache import Cache
 from isolde.engines.infer.candidates import Candidate
-from isolde.engines.infer.mutual import Mutual, may_break
+from isolde.engines.infer.mutual import Mutual
 from isolde.engines.infer.problem import Problem, TransactionProblem
 from isolde.levels.specifications import Specification
-from isolde.semantics.core.catalog import Catalog, TableInfo
-from isolde.semantics.core.relations import Insert, Query
+from isolde.semantics.core.catalog import TableInfo
 from isolde.semantics.sets.ghosts import ties
-from isolde.semantics.sets.invariants import Condition, tables_of
+from isolde.semantics.sets.invariants import Condition
 from isolde.semantics.sets.path import Path
 from isolde.semantics.sets.queries import Tables
 from isolde.semantics.sets.state import Base, Book, Committed, Key, Universal, View
-from isolde.semantics.sets.values import key_places, terms_of
 from isolde.smt import terms as smt
 from isolde.smt.terms import Solver, Term
 
@@ -95,11 +95,12 @@ class Instances:
 
 @dataclass(frozen=True, eq=False)
 class Ready:
-    """A solver that waits for a goal about these rows."""
+    """A solver that waits for a goal about these rows. ``broken``: for each candidate a truth value that says it is broken."""
 
     solver: Solver
     book: Book
-    keys: list[Key]
+    rows: list[tuple[TableInfo, Key]]
+    broken: dict[str, Term] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -126,7 +127,9 @@ class Obligations:
     seconds: float = 5.0
     directory: FilePath | None = None
     told: Callable[[str], None] = lambda _: None
+    cache: Cache | None = None
     asked: int = 0
+    unanswered: int = 0
     mutual: dict[str, Mutual] = field(default_factory=dict)
     """What serializable transactions are among each other, by the name that such an assignment's level has."""
     _cases: dict[tuple[str, str, str], list[Case]] = field(default_factory=dict)
@@ -154,15 +157,153 @@ class Obligations:
     def concerned(self, transaction: TransactionProblem, goal: Goal) -> bool:
         """Whether the transaction could break it at all, by what it writes."""
         writing = transaction.writing
-        if isinstance(goal, Condition):
-            return bool(writing.tables & goal.tables)
-        if not writing.tables & goal.touches:
-            return False
-        if len(goal.touches) > 1:
-            return True
-        return may_break(self.problem, transaction.name, goal)
+        if isinstance(goal, Candidate):
+            return goal.may_break(writing)
+        updated = {(table, place) for table, places in writing.updates.items() for place in places}
+        return bool((writing.inserts | writing.deletes) & goal.tables or updated & goal.columns)
+
+    # Candidates of one table are asked for together
+
+    def broken_candidates(
+        self, transaction: TransactionProblem, level: Specification, names: frozenset[str], rely: frozenset[str]
+    ) -> frozenset[str]:
+        """Which of these candidates a transaction may break, if the others keep ``rely`` and all invariants."""
+        open_, broken = set[str](), set[str]()
+        for name in names:
+            if not self.concerned(transaction, self.candidates[name]):
+                continue
+            index = (transaction.name, level.database, level.level, name)
+            if any(used <= rely for used in self._proved.get(index, ())):
+                continue
+            if any(rely <= given for given, _ in self._failed.get(index, ())):
+                broken.add(name)
+            else:
+                open_.add(name)
+        groups: dict[int, set[str]] = {}
+        for name in open_:
+            groups.setdefault(self.candidates[name].table.position, set()).add(name)
+        for group in groups.values():
+            broken |= self._ask_group(transaction, level, group, rely)
+        return frozenset(broken)
+
+    def _ask_group(
+        self, transaction: TransactionProblem, level: Specification, names: set[str], rely: frozenset[str]
+    ) -> set[str]:
+        parts = self._parts(transaction, level, rely, ["candidates", *sorted(names)])
+        kept = self.cache.recall(parts) if self.cache is not None else None
+        if kept is not None:
+            return self._noted_group(transaction, level, names, rely, (set(kept[0]), set(kept[1])))
+        pending, used, broken = set(names), set[str](), set[str]()
+        for case in self.cases(transaction, level):
+            if case.written and pending:
+                lost, core = self._ask_group_case(transaction, level, case, pending, rely)
+                pending -= lost
+                broken |= lost
+                used |= core
+        if self.cache is not None:
+            self.cache.keep(parts, [sorted(broken), sorted(used)])
+        return self._noted_group(transaction, level, names, rely, (broken, used))
+
+    def _noted_group(
+        self,
+        transaction: TransactionProblem,
+        level: Specification,
+        names: set[str],
+        rely: frozenset[str],
+        found: tuple[set[str], set[str]],
+    ) -> set[str]:
+        broken, used = found
+        for name in names:
+            index = (transaction.name, level.database, level.level, name)
+            if name in broken:
+                self._failed.setdefault(index, []).append((rely, Answer("broken")))
+            else:
+                self._proved.setdefault(index, []).append(frozenset(used))
+        return broken
+
+    def _parts(
+        self, transaction: TransactionProblem, level: Specification, rely: frozenset[str], goal: Sequence[str]
+    ) -> list[str]:
+        """What a question is made of, beside what all have in common."""
+        peers = sorted(self.mutual[level.database].peers) if level.database in self.mutual else []
+        known = [*sorted(self.conditions), "", *sorted(self.candidates), "", *sorted(rely), "", *peers, ""]
+        return [transaction.name, repr(level), f"{self.seconds:g}", *known, *goal]
+
+    def _ask_group_case(
+        self,
+        transaction: TransactionProblem,
+        level: Specification,
+        case: Case,
+        names: set[str],
+        rely: frozenset[str],
+    ) -> tuple[set[str], set[str]]:
+        """Which of some candidates of a table one way through a transaction may break, and what the proof of the rest used."""
+        first = self.candidates[min(names)]
+        self.told(f"{transaction.name} at {level.level}: {len(names)} candidates about {first.table.table.name}")
+        ready = self._ready(case, first)
+        labels = [label(name) for name in sorted(rely)]
+        left, used = set(names), set[str]()
+        for focus in self._focuses(case, ready):
+            proved, core = self._proved_together(ready, left, [*labels, *focus], (transaction.name, level.level))
+            left -= proved
+            used |= core
+            if not left:
+                break
+        return left, used
+
+    def _proved_together(
+        self, ready: Ready, names: set[str], assumed: list[Term], asker: tuple[str, str]
+    ) -> tuple[set[str], set[str]]:
+        """Those candidates that are left when every one that a model breaks is taken out."""
+        pending = set(names)
+        while pending:
+            ready.solver.push()
+            try:
+                ready.solver.add(smt.some(ready.broken[name] for name in sorted(pending)))
+                self._written_down(ready.solver, assumed, f"{asker[0]} {asker[1]} {len(pending)} candidates")
+                answer = ready.solver.check(assumed)
+                if answer == "unsat":
+                    return pending, {_name(one) for one in ready.solver.core()} & set(self.candidates)
+                if answer == "unknown":
+                    self.unanswered += 1
+                    if len(pending) == 1:
+                        return set(), set()
+                    broken = set[str]()
+                else:
+                    broken = {name for name in pending if ready.solver.value(ready.broken[name]) is True}
+            finally:
+                ready.solver.pop()
+            if not broken:
+                return self._one_by_one(ready, pending, assumed, asker)
+            pending -= broken
+        return set(), set()
+
+    def _one_by_one(
+        self, ready: Ready, names: set[str], assumed: list[Term], asker: tuple[str, str]
+    ) -> tuple[set[str], set[str]]:
+        proved, used = set[str](), set[str]()
+        for name in sorted(names):
+            one, core = self._proved_together(ready, {name}, assumed, asker)
+            proved |= one
+            used |= core
+        return proved, used
+
+    # Invariants
 
     def _ask(self, transaction: TransactionProblem, level: Specification, goal: Goal, rely: frozenset[str]) -> Answer:
+        parts = self._parts(transaction, level, rely, [goal.name])
+        kept = self.cache.recall(parts) if self.cache is not None else None
+        if kept is not None:
+            return Answer(kept[0], frozenset(kept[1]))
+        answer = self._ask_cases(transaction, level, goal, rely)
+        # With more time, or on a day when the machine is less busy, the solver may know.
+        if self.cache is not None and answer.status != "unknown":
+            self.cache.keep(parts, [answer.status, sorted(answer.used)])
+        return answer
+
+    def _ask_cases(
+        self, transaction: TransactionProblem, level: Specification, goal: Goal, rely: frozenset[str]
+    ) -> Answer:
         used: set[str] = set()
         for case in self.cases(transaction, level):
             if not case.written:
@@ -176,27 +317,32 @@ class Obligations:
     def _ask_case(
         self, transaction: TransactionProblem, level: Specification, case: Case, goal: Goal, rely: frozenset[str]
     ) -> Answer:
-        self.asked += 1
         self.told(f"{transaction.name} at {level.level}: {goal.name}")
         ready = self._ready(case, goal)
         solver = ready.solver
         solver.push()
         try:
             if isinstance(goal, Candidate):
-                solver.add(smt.no(goal.step(ready.book, case.path.timeline.commit, case.last, ready.keys[0])))
-            labels = [_label(name) for name in sorted(rely)]
-            if self.directory is not None:
-                name = f"{self.asked:05d} {transaction.name} {level.level} {goal.name}".replace("/", " ")
-                (self.directory / f"{name.replace(' ', '-')}.smt2").write_text(solver.text(labels))
+                solver.add(ready.broken[goal.name])
+            labels = [label(name) for name in sorted(rely)]
             answer = "unknown"
             for focus in self._focuses(case, ready):
+                self._written_down(solver, [*labels, *focus], f"{transaction.name} {level.level} {goal.name}")
                 answer = solver.check([*labels, *focus])
                 if answer == "unsat":
-                    core = [_name(label) for label in solver.core()]
+                    core = {_name(one) for one in solver.core()}
                     return Answer("proved", frozenset(name for name in core if name in self.candidates))
+            self.unanswered += answer == "unknown"
             return Answer("broken" if answer == "sat" else "unknown")
         finally:
             solver.pop()
+
+    def _written_down(self, solver: Solver, assumed: Sequence[Term], what: str) -> None:
+        """Every question is counted, and kept as a file if there is a directory for it."""
+        self.asked += 1
+        if self.directory is not None:
+            name = f"{self.asked:05d} {what}".replace("/", " ").replace(" ", "-")
+            (self.directory / f"{name}.smt2").write_text(solver.text(assumed))
 
     def _ready(self, case: Case, goal: Goal) -> Ready:
         """A solver that knows the case and the rows of a goal; candidates about one table share it."""
@@ -204,20 +350,30 @@ class Obligations:
         if index not in case.ready:
             instances = case.instances.copy()
             book = instances.book
+            tables = [scan.table for scan in goal.rows] if isinstance(goal, Condition) else [goal.table]
+            keys = [book.fresh_key(table, "broken") for table in tables]
             if isinstance(goal, Condition):
-                keys = [book.fresh_key(scan.table, "broken") for scan in goal.rows]
                 book.fact(goal.violated(Tables(book, self.problem.ghosts, case.last), keys))
-            else:
-                keys = [book.fresh_key(goal.table, "broken")]
-                for one in self.candidates.values():
-                    if one.table is goal.table:
-                        # The rows that it names are named now, so that facts are told of them.
-                        one.step(book, case.path.timeline.commit, case.last, keys[0])
+            # The rows that candidates name are named now, so that facts are told of them.
+            broken = {} if isinstance(goal, Condition) else self._broken(book, case, goal.table, keys[0])
             solver = Solver(self.seconds)
             solver.add(*case.told)
             solver.add(*instances.grown())
-            case.ready[index] = Ready(solver, book, keys)
+            for named, step in broken.values():
+                solver.add(smt.equal(named, smt.no(step)))
+            rows = list(zip(tables, keys, strict=True))
+            case.ready[index] = Ready(solver, book, rows, {name: named for name, (named, _) in broken.items()})
         return case.ready[index]
+
+    def _broken(self, book: Book, case: Case, table: TableInfo, key: Key) -> dict[str, tuple[Term, Term]]:
+        return {
+            one.name: (
+                smt.constant(f"broken {one.name}", "boolean"),
+                one.step(book, case.path.timeline.commit, case.last, key),
+            )
+            for one in self.candidates.values()
+            if one.table is table
+        }
 
     @staticmethod
     def _focuses(case: Case, ready: Ready) -> Iterator[list[Term]]:
@@ -225,9 +381,18 @@ class Obligations:
         if not case.path.focus:
             yield []
             return
-        for part in dict.fromkeys(part for key in ready.keys for part in key):
+        for index in range(max(len(key) for _, key in ready.rows) if ready.rows else 1):
+            equal = []
+            for table, key in ready.rows:
+                for focus in case.path.focus:
+                    if focus.table is None:
+                        equal.append(smt.equal(focus.key[0], key[index % len(key)]))
+                    elif focus.table is table:
+                        equal.append(smt.all_equal(focus.key, key))
+                if equal:
+                    break
             chosen = smt.constant(ready.book.names.fresh("focus"), "boolean")
-            ready.solver.add(smt.implies(chosen, smt.every(smt.equal(one, part) for one in case.path.focus)))
+            ready.solver.add(smt.implies(chosen, smt.every(equal)))
             yield [chosen]
 
     def broken(self, book: Book, case: Case, goal: Goal) -> Iterator[Term]:
@@ -251,7 +416,8 @@ class Obligations:
     def _case(self, path: Path, level: Specification) -> Case:
         path = path.copy()
         book = path.book
-        states = path.timeline.end(book)
+        seen = looked(path)
+        states = path.timeline.end(book, frozenset(self._unlooked(seen)))
         locked = [
             (lock.table, lock.key, lock.held) for lock in path.timeline.locks if lock.exclusive and not lock.presence
         ]
@@ -260,23 +426,22 @@ class Obligations:
         for info, key in path.fresh_rows:
             for state in states:
                 book.fact(smt.no(state.row(info, key).there))
-        looked = _looked(path)
         for state in states:
             view = View(state)
             book.kept.append(view)
-            self._assume_constraints(book, view)
-            tables, grouped = looked.get(id(state), (frozenset(), False))
+            assume_constraints(book, self.problem, view)
+            tables, grouped = seen.get(id(state), (frozenset(), False))
             for condition in self.conditions.values():
                 near = condition.tables & tables and (grouped or not condition.aggregates)
                 if state is path.timeline.commit or near:
-                    self._assume(book, condition, view)
-        self._assume_constraints(book, last)
+                    assume(book, self.problem.ghosts, condition, view)
+        assume_constraints(book, self.problem, last)
         for old, new in pairwise(states):
             for info in {id(one.counts): one.counts for one in self.candidates.values() if one.counts}.values():
                 assert info is not None
-                book.universals.append(_counting(info, old, new))
+                book.universals.append(counting(info, old, new))
             for candidate in self.candidates.values():
-                self._assume_rely(book, candidate, old, new)
+                assume_rely(book, candidate, old, new)
         if level.database in self.mutual:
             book.universals += self.mutual[level.database].universals(path, states)
         instances = Instances(book)
@@ -286,96 +451,10 @@ class Obligations:
         written = frozenset(write.table.position for write in path.writes)
         return Case(path, states, last, instances, solver, written, told)
 
-    def _assume(self, book: Book, condition: Condition, view: View) -> None:
-        def holds(inside: Book, *keys: Key) -> Term:
-            return smt.no(condition.violated(Tables(inside, self.problem.ghosts, view), keys))
-
-        if condition.rows:
-            book.universals.append(Universal(tuple(scan.table for scan in condition.rows), holds))
-        else:
-            book.fact(holds(book))
-
-    @staticmethod
-    def _assume_rely(book: Book, candidate: Candidate, old: Base, new: Base) -> None:
-        label = _label(candidate.name)
-
-        def holds(inside: Book, key: Key) -> Term:
-            return smt.implies(label, candidate.step(inside, old, new, key))
-
-        book.universals.append(Universal((candidate.table,), holds))
-
-    def _assume_constraints(self, book: Book, view: View) -> None:
-        """What the database itself sees to in every committed state: unique and foreign keys."""
-        for info in self.problem.catalog.tables:
-            for place, unique in enumerate(info.uniques):
-                if place > 0 or not info.table.primary_key:
-                    book.universals.append(_unique(view, info, unique))
-        for universal in _references(self.problem.catalog, view):
-            book.universals.append(universal)
+    def _unlooked(self, seen: Mapping[int, tuple[frozenset[int], bool]]) -> Iterator[int]:
+        """The states in which nothing was read that an invariant looks at: nothing has to be known of them."""
+        return (state for state, (tables, _) in seen.items() if not tables & self.problem.named)
 
 
-def _looked(path: Path) -> dict[int, tuple[frozenset[int], bool]]:
-    """The tables that were read in each state, and whether groups were: what is known of the rest of it is not needed."""
-    found: dict[int, tuple[frozenset[int], bool]] = {}
-    grouped = {id(view.base) for view, _, _, _ in path.book.uses.values()}
-    for base, statement, _ in path.reads:
-        if isinstance(statement, Query):
-            tables = frozenset(tables_of(statement))
-            if statement.limit is not None:
-                # The first of several rows is the smallest of a group.
-                grouped.add(id(base))
-        else:
-            assert not isinstance(statement, Insert)
-            tables = frozenset({statement.scan.table.position})
-        found[id(base)] = (found.get(id(base), (frozenset(), False))[0] | tables, id(base) in grouped)
-    return found
-
-
-def _counting(info: TableInfo, old: Base, new: Base) -> Universal:
-    """Counters of commits only rise."""
-
-    def rise(_: Book, key: Key) -> Term:
-        return smt.both(
-            old.counter(info, "written", key) <= new.counter(info, "written", key),
-            old.counter(info, "locked", key) <= new.counter(info, "locked", key),
-        )
-
-    return Universal((info,), rise)
-
-
-def _unique(view: View, info: TableInfo, places: tuple[int, ...]) -> Universal:
-    def distinct(_: Book, one: Key, other: Key) -> Term:
-        left, right = view.row(info, one), view.row(info, other)
-        parts = [(left.values[place], right.values[place]) for place in places]
-        nulls = smt.some(smt.either(a.null, b.null) for a, b in parts)
-        equal = smt.every(smt.equal(a.known, b.known) for a, b in parts)
-        return smt.implies(smt.both(left.there, right.there, smt.no(nulls), equal), smt.all_equal(one, other))
-
-    return Universal((info, info), distinct)
-
-
-def _references(catalog: Catalog, view: View) -> Iterator[Universal]:
-    for reference in catalog.references:
-        child, parent = catalog.tables[reference.child], catalog.tables[reference.parent]
-        places = key_places(parent)
-        if places is None or set(places) != set(reference.parent_columns):
-            continue
-        columns = [reference.child_columns[reference.parent_columns.index(place)] for place in places]
-
-        def refers(
-            book: Book, key: Key, child: TableInfo = child, parent: TableInfo = parent, columns: list[int] = columns
-        ) -> Term:
-            row = view.row(child, key)
-            values = [row.values[place] for place in columns]
-            nulls = smt.some(value.null for value in values)
-            return smt.implies(smt.both(row.there, smt.no(nulls)), book.row(view, parent, terms_of(values)).there)
-
-        yield Universal((child,), refers)
-
-
-def _label(name: str) -> Term:
-    return smt.constant(f"rely {name}", "boolean")
-
-
-def _name(label: str) -> str:
-    return label.strip("|").removeprefix("rely ")
+def _name(labelled: str) -> str:
+    return labelled.strip("|").removeprefix("rely ")

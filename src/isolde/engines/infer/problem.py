@@ -15,14 +15,17 @@ from isolde.semantics.core.catalog import Catalog, TableInfo
 from isolde.semantics.core.elaborate import Elaborator
 from isolde.semantics.core.elaborate_procedures import elaborate_procedure
 from isolde.semantics.core.elaboration import elaborated
-from isolde.semantics.core.relations import Delete, Insert, Query, Statement, Update
+from isolde.semantics.core.relations import Delete, Insert, Query, Update
 from isolde.semantics.core.scope import Variables
-from isolde.semantics.core.types import BIGINT, BOOLEAN, DECIMAL, FLOAT, TEXT, TIMESTAMP, ValueType, rows_of
+from isolde.semantics.core.types import BIGINT, BOOLEAN, DATE, DECIMAL, FLOAT, TEXT, TIMESTAMP, ValueType, rows_of
 from isolde.semantics.sets.ghosts import Ghosts
+from isolde.semantics.sets.havoc import all_steps, statements
 from isolde.semantics.sets.invariants import Condition, condition, tables_of
 from isolde.semantics.sets.path import Path
 from isolde.semantics.sets.state import Names
-from isolde.semantics.sets.transactions import Execution, Parameter, all_steps
+from isolde.semantics.sets.timeline import Others
+from isolde.semantics.sets.transactions import Execution, Looked, Parameter
+from isolde.semantics.sets.values import outside
 from isolde.tx.dialects import Dialect
 
 if TYPE_CHECKING:
@@ -71,13 +74,24 @@ class TransactionProblem:
         return self._ways[index]
 
 
+def dialect_of(database: str) -> Dialect:
+    """The dialect of SQL that a database (or a specification of the literature that is named after it) reads."""
+    return Dialect.MYSQL if database.removeprefix("paper-") in {"mysql", "mariadb"} else Dialect.POSTGRESQL
+
+
 class Problem:
     """``uncarried``: invariants that the fragment cannot carry, with the reason: they are assumed nowhere."""
 
-    def __init__(self, application: Application, invariants: Sequence[str], transactions: Sequence[str]) -> None:
+    def __init__(
+        self,
+        application: Application,
+        invariants: Sequence[str] = (),
+        transactions: Sequence[str] = (),
+        database: str = "postgresql",
+    ) -> None:
         self.application = application
-        self.catalog = Catalog(application.schema, Dialect.POSTGRESQL)
-        self.names, self.ghosts = Names(), Ghosts()
+        self.catalog = Catalog(application.schema, dialect_of(database))
+        self.names, self.ghosts = Names(self.catalog.rules.folds_texts), Ghosts()
         self.conditions: dict[str, Condition] = {}
         self.uncarried: dict[str, str] = {}
         for invariant in application.invariants:
@@ -89,8 +103,16 @@ class Problem:
                 self.conditions[invariant.name] = condition(invariant.name, query, self.ghosts)
             except OutsideFragment as error:
                 self.uncarried[invariant.name] = error.what
+        self.named = frozenset[int]().union(*(one.tables for one in self.conditions.values()))
+        """The tables that invariants look at: what becomes of others matters only by what transactions decide."""
+        self.looked = frozenset[tuple[int, int]]().union(*(one.columns for one in self.conditions.values()))
+        """Tables and places of the columns that invariants look at."""
         wanted = [part for part in application.parts if not transactions or part.name in transactions]
         self.transactions = {part.name: self._transaction(part) for part in wanted}
+        others = _others([one.writing for one in self.transactions.values()])
+        for one in self.transactions.values():
+            if one.execution is not None:
+                one.execution.others = others
 
     def table(self, position: int) -> TableInfo:
         return self.catalog.tables[position]
@@ -101,7 +123,7 @@ class Problem:
         parameters = tuple(Parameter(local.name, kind) for local, kind in zip(procedure.parameters, types, strict=True))
         try:
             routine = elaborate_procedure(Elaborator(self.catalog), self.application.program, procedure, types)
-            execution = Execution(self.ghosts, routine, parameters)
+            execution = Execution(self.ghosts, routine, parameters, Looked(self.named, self.looked))
             writing = _writing(routine)
             found = TransactionProblem(part.name, part, execution, parameters, writing)
             if not found.reads_only:
@@ -143,16 +165,23 @@ def _type(hint: Any) -> ValueType | None:
         kinds = [_TYPES.get(one) for one in inside]
         if all(kind is not None for kind in kinds):
             return rows_of(tuple((f"element{place}", kind) for place, kind in enumerate(kinds) if kind is not None))
-    names = {"Decimal": DECIMAL, "datetime": TIMESTAMP}
+    names = {"Decimal": DECIMAL, "datetime": TIMESTAMP, "date": DATE}
     return names.get(getattr(hint, "__name__", ""))
+
+
+def _others(writing: Sequence[Writing]) -> Others:
+    return Others(
+        frozenset[int]().union(*(one.inserts for one in writing)),
+        frozenset[int]().union(*(one.deletes for one in writing)),
+        frozenset((table, place) for one in writing for table, places in one.updates.items() for place in places),
+    )
 
 
 def _writing(routine: core.Routine) -> Writing:
     inserts, deletes, updates = set[int](), set[int](), dict[int, frozenset[int]]()
-    for step in all_steps(routine.body):
-        statement: Statement | None = None
-        if isinstance(step, core.Run | core.Fetch | core.FetchAll):
-            statement = step.statement
+    if any(isinstance(step, core.Call) for step in all_steps(routine.body)):
+        raise outside("a call of another procedure")
+    for statement in statements(routine.body):
         match statement:
             case Insert(table, conflict=conflict):
                 inserts.add(table.position)

@@ -48,6 +48,10 @@ class Prover:
     levels: Mapping[str, Specification]
     transactions: Mapping[str, TransactionProblem]
     _attempts: dict[tuple[tuple[str, str], ...], Attempt] = field(default_factory=dict)
+    _narrowed: bool = False
+
+    def __post_init__(self) -> None:
+        self._all = dict(self.obligations.candidates)
 
     def serially(self, name: str) -> list[Failure]:
         """The invariants that a transaction may break even if it runs alone."""
@@ -66,17 +70,15 @@ class Prover:
 
     def _attempt(self, assignment: Assignment) -> Attempt:
         chosen = self.specifications(assignment)
+        self._narrow()
         rely = frozenset(self.obligations.candidates)
         while True:
-            dropped = {
-                name
-                for name in sorted(rely)
-                for transaction, level in chosen.items()
-                if not self._keeps(transaction, level, name, rely)
-            }
-            if not dropped:
+            left = rely
+            for name, level in chosen.items():
+                left -= self.obligations.broken_candidates(self.transactions[name], level, left, left)
+            if left == rely:
                 break
-            rely -= dropped
+            rely = left
         failures: list[Failure] = []
         for name, level in chosen.items():
             failures += self._broken(self.transactions[name], level, rely)
@@ -95,17 +97,22 @@ class Prover:
             obligations = self.obligations
             obligations.mutual.setdefault(
                 named.database,
-                Mutual(obligations.problem, peers, level, obligations.candidates),
+                Mutual(obligations.problem, peers, level, self._all),
             )
             chosen |= dict.fromkeys(peers, named)
         return chosen
 
-    def _keeps(self, name: str, level: Specification, candidate: str, rely: frozenset[str]) -> bool:
-        goal = self.obligations.candidates[candidate]
-        transaction = self.transactions[name]
-        if not self.obligations.concerned(transaction, goal):
-            return True
-        return self.obligations.answer(transaction, level, goal, rely).status == "proved"
+    def _narrow(self) -> None:
+        """Leaves out what some transaction breaks even alone: it does so at every level."""
+        if self._narrowed:
+            return
+        self._narrowed = True
+        obligations = self.obligations
+        names = frozenset(obligations.candidates)
+        for transaction in self.transactions.values():
+            if not transaction.reads_only:
+                names -= obligations.broken_candidates(transaction, SERIAL, names, frozenset())
+        obligations.candidates = {name: one for name, one in obligations.candidates.items() if name in names}
 
     def _broken(self, transaction: TransactionProblem, level: Specification, rely: frozenset[str]) -> list[Failure]:
         found = []

@@ -32,6 +32,7 @@ from isolde.databases.stages import open_stage
 from isolde.errors import ConnectionLost, OutsideError, UsageError
 from isolde.history.schedule import Played, PlayedStep, Row, Schedule, ScheduleStep
 from isolde.tx.dialects import Dialect
+from isolde.tx.script import begins
 
 # Most statements return before; then the database is asked whether it is a lock that keeps one.
 _FIRST_LOOK_S = 0.002
@@ -83,8 +84,9 @@ class _Playing:
 class _Worker:
     """A session's thread: does one text at a time and reports to the queue of all."""
 
-    def __init__(self, session: StagedSession, over: queue.SimpleQueue[_Worker]) -> None:
+    def __init__(self, session: StagedSession, over: queue.SimpleQueue[_Worker], *, leave_lost: bool) -> None:
         self.session = session
+        self._leave_lost, self._lost = leave_lost, False
         self.name = ""
         self.current: _Playing | None = None
         self.behind: deque[_Playing] = deque()
@@ -119,21 +121,31 @@ class _Worker:
     def _work(self) -> None:
         while (playing := self._texts.get()) is not None:
             try:
-                playing.answers = self.session.run(playing.step.sql)
+                playing.answers = self._answers(playing.step.sql)
             except BaseException as error:
                 playing.failure = error
             playing.end = time.monotonic_ns()
             self._over.put(self)
 
+    def _answers(self, sql: str) -> list[Answer]:
+        if begins(sql):
+            self._lost = False
+        if self._lost and self._leave_lost:
+            return []
+        answers = self.session.run(sql)
+        self._lost = self._lost or any(one.error is not None and one.ended is not None for one in answers)
+        return answers
+
 
 class Player:
     """Plays schedules on one database, in a private place that ``close`` removes again.
 
-    ``whom`` asks who waits for whom also where that takes a tenth of a second a wait (MariaDB).
+    ``whom`` asks who waits for whom also where that takes a tenth of a second a wait (MariaDB). ``leave_lost``: what is left of a
+    transaction that the database has ended (a deadlock) is not sent; it would run outside of any.
     """
 
-    def __init__(self, adapter: Adapter, database: Database, *, whom: bool = False) -> None:
-        self._database, self._whom = database, whom
+    def __init__(self, adapter: Adapter, database: Database, *, whom: bool = False, leave_lost: bool = False) -> None:
+        self._database, self._whom, self._leave_lost = database, whom, leave_lost
         self._stage = open_stage(adapter, database)
         self._over: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
         self._workers: list[_Worker] = []
@@ -229,7 +241,7 @@ class Player:
 
     def _ready(self, offers: dict[str, Offer | None]) -> dict[str, _Worker]:
         while len(self._workers) < len(offers):
-            self._workers.append(_Worker(self._stage.session(), self._over))
+            self._workers.append(_Worker(self._stage.session(), self._over, leave_lost=self._leave_lost))
         workers = {}
         for worker, (name, offer) in zip(self._workers, offers.items(), strict=False):
             worker.session.restore(offer)

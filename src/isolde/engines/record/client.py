@@ -15,7 +15,7 @@ from isolde.engines.record.journal import Journal
 from isolde.engines.record.line import Line
 from isolde.errors import Aborted, ConnectionLost, IsoldeError, StatementFailed
 
-_RETRIES = 6
+RETRIES = 6
 _BACK_OFF_S = 0.0005
 _AFTER_A_LOSS_S = (0.02, 0.1)
 
@@ -32,6 +32,8 @@ class Tally:
     aborted: int = 0
     unknown: int = 0
     reconnected: int = 0
+    given_up: int = 0
+    """Plans that were aborted each time that they were tried."""
 
     def add(self, other: Tally) -> None:
         self.planned += other.planned
@@ -39,6 +41,7 @@ class Tally:
         self.aborted += other.aborted
         self.unknown += other.unknown
         self.reconnected += other.reconnected
+        self.given_up += other.given_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +97,21 @@ class Client(ABC, Generic[P]):
     def _operations(self, connection: Connection, plan: P, transaction: Line) -> None:
         """What it does between its begin and its commit."""
 
-    def step(self, plan: P) -> None:
-        """Runs a planned transaction, and again as a new one while the database aborts it."""
+    def step(self, plan: P) -> bool:
+        """Runs a planned transaction, and again as a new one while the database aborts it; whether it came to its end.
+
+        It did not if it was aborted each time, or if nobody knows.
+        """
         self.tally.planned += 1
-        for attempt in range(_RETRIES):
-            if self._attempt(plan) or self._shared.stop.is_set():
-                return
+        unknown = self.tally.unknown
+        for attempt in range(RETRIES):
+            if self._attempt(plan):
+                return self.tally.unknown == unknown
+            if self._shared.stop.is_set():
+                return False
             time.sleep(self._chance.random() * _BACK_OFF_S * 2**attempt)
+        self.tally.given_up += 1
+        return False
 
     def connect(self) -> None:
         """A connection, however long it takes within the run's patience."""

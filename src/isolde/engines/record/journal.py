@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from isolde.errors import InputError
+from isolde.errors import not_written
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -37,7 +37,7 @@ class Journal:
                 done += os.write(self._fd, chunk[done:])
             self._size += done
         except OSError as error:
-            raise InputError(f"{self.path}: {error.strerror}; what was written so far can be checked") from None
+            raise not_written(f"{self.path}: {error.strerror}; what was written so far can be checked", error) from None
 
     def cut(self, size: int) -> None:
         """Takes back what was written beyond ``size``: it was announced, and turned out to be nothing."""

@@ -20,12 +20,14 @@ from isolde.databases.recovery import Account, Recovery
 from isolde.engines.record.client import Client, Surroundings, Tally
 from isolde.engines.record.gate import Gate
 from isolde.engines.record.journal import Journal, write_private
-from isolde.errors import DatabaseUnavailable, InputError, IsoldeError, UsageError
+from isolde.errors import DatabaseUnavailable, InputError, IsoldeError, UsageError, not_written
 from isolde.formats.recording import HEADER, HISTORY, SESSIONS, merged
 
 _POLL_S = 0.1
 # How long a stop waits for transactions in flight before their connections are broken off.
 _GRACE_S = 5.0
+# So many plans of a session that come to nothing, one after the other, end it if no time does.
+_IN_VAIN_MAX = 200
 # How long beyond its time a session may not have come back before it is taken to be lost: longer than any driver waits by itself.
 _STUCK_S = 30.0
 
@@ -44,7 +46,7 @@ class Worker:
 class Job:
     """What is run, and where it is recorded.
 
-    ``worker`` makes a session. ``transactions`` counts planned ones (retries come on top); ``timeout_s`` bounds one transaction;
+    ``worker`` makes a session. ``transactions`` counts those that come to their end; ``timeout_s`` bounds one transaction;
     ``patience_s`` is how long a session tries to reach the database again. ``about`` are further fields of the header, each as
     JSON: what the tables are and hold, for a run of an application. ``recovery`` listens to what the database says of its order.
     """
@@ -141,7 +143,7 @@ class Run:
             for journal in self._journals:
                 journal.close()
             hint = "fewer --sessions, or a higher limit (ulimit -n)" if error.errno == errno.EMFILE else "--output"
-            raise InputError(f"{error.filename}: {error.strerror}; try {hint}") from None
+            raise not_written(f"{error.filename}: {error.strerror}; try {hint}", error) from None
         shared = Surroundings(
             job.database, job.table, job.sessions, job.patience_s, self._shared.stop, job.seed, job.recovery
         )
@@ -188,8 +190,11 @@ class Run:
             if not isinstance(failure, IsoldeError):
                 raise failure
             return Outcome(self._tally(), seconds, failure, interrupted)
-        accounts = tuple(account for client in self._clients for account in client.accounts)
-        return Outcome(self._tally(), seconds, None, interrupted, accounts)
+        return Outcome(self._tally(), seconds, None, interrupted, self.accounts())
+
+    def accounts(self) -> tuple[Account, ...]:
+        """What the database said of its order so far, transaction by transaction."""
+        return tuple(account for client in self._clients for account in client.accounts)
 
     def _work(self, worker: Worker, number: int) -> None:
         """A session's thread."""
@@ -198,14 +203,17 @@ class Run:
         deadline = None if job.seconds is None else self._begun + job.seconds
         every = _share(self._watcher.first_round, job.sessions, number)
         meet = every
-        done = 0
+        done = in_vain = 0
         try:
             while not stop.is_set() and (quota is None or done < quota):
                 if deadline is not None and time.monotonic() > deadline:
                     break
-                worker.client.step(worker.next_plan())
-                done += 1
-                if meet is not None and done >= max(1, meet):
+                ended = worker.client.step(worker.next_plan())
+                done += ended
+                in_vain = 0 if ended else in_vain + 1
+                if in_vain >= _IN_VAIN_MAX and deadline is None:
+                    break
+                if meet is not None and ended and done >= max(1, meet):
                     self._gate.arrive()
                     if self._watcher.looking:
                         worker.client.step(worker.look_at_all)
@@ -339,7 +347,7 @@ def refuse_place(directory: Path) -> None:
                 raise InputError(f"{directory}: a run is recorded there already; choose another place with --output")
         nearest = next(place for place in (directory, *directory.absolute().parents) if place.exists())
     except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror}; choose another place with --output") from None
+        raise not_written(f"{error.filename}: {error.strerror}; choose another place with --output", error) from None
     if not nearest.is_dir():
         raise InputError(f"{nearest}: Not a directory; choose another place with --output")
     if not os.access(nearest, os.W_OK | os.X_OK):
@@ -362,7 +370,7 @@ def _prepare(job: Job) -> None:
         about = b"".join(b",%b:%b" % (json.dumps(name).encode(), value) for name, value in job.about.items())
         write_private(job.directory / HEADER, json.dumps(header).encode()[:-1] + about + b"}\n")
     except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror}; choose another place with --output") from None
+        raise not_written(f"{error.filename}: {error.strerror}; choose another place with --output", error) from None
 
 
 def finish(directory: Path) -> Path:
@@ -374,8 +382,8 @@ def finish(directory: Path) -> Path:
         partial.replace(history)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise InputError(
-            f"{history}: {error.strerror}; the sessions' files are kept: isolde check {directory}"
+        raise not_written(
+            f"{history}: {error.strerror}; the sessions' files are kept: isolde check {directory}", error
         ) from None
     shutil.rmtree(directory / SESSIONS)
     return history

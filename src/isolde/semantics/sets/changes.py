@@ -44,6 +44,7 @@ class Changes:
         found, again = self.path.view(search), self.path.view(check)
         seen = self._tables(found)
         env, book = self.path.env.copy(), self.book
+        survives = self.path.timeline.survivors(book, info, self.path.writes)
 
         def matches(view: View, key: Key) -> Term:
             inside = env.copy()
@@ -52,7 +53,8 @@ class Changes:
             return smt.both(row.there, seen.reader().holds(change.where, inside))
 
         def hit(_: Book, key: Key) -> Term:
-            return matches(found, key) if search is check else smt.both(matches(found, key), matches(again, key))
+            once = matches(found, key)
+            return smt.both(once, survives(key), smt.TRUE if search is check else matches(again, key))
 
         def after(key: Key) -> Row:
             row = again.row(info, key)
@@ -101,11 +103,13 @@ class Changes:
             if nonnull[place]:
                 self.book.fact(smt.implies(written, smt.no(value.null)))
 
-    def _write(self, info: TableInfo, key: Key, written: Term, new: Row, columns: frozenset[int] | None) -> None:
+    def _write(
+        self, info: TableInfo, key: Key, written: Term, new: Row, columns: frozenset[int] | None, replaces: bool = False
+    ) -> None:
         def at(other: Key) -> tuple[Term, Row]:
             return smt.both(written, smt.all_equal(key, other)), new
 
-        self.path.writes += (Write(info, at, key, columns),)
+        self.path.writes += (Write(info, at, key, columns, replaces=replaces),)
 
     # INSERT
 
@@ -181,5 +185,5 @@ class Changes:
         )
         self._not_null(info, smt.TRUE, row)
         timeline.keep(self.book, Lock(info, key, smt.TRUE, commit))
-        self._write(info, key, smt.TRUE, row, None)
+        self._write(info, key, smt.TRUE, row, None, replaces=True)
         return smt.number(1)

@@ -68,8 +68,27 @@ _ORDER: dict[str, Callable[..., Term]] = {
     ">": lambda left, right: left > right,
     ">=": lambda left, right: left >= right,
 }
-_UNCHANGED = (" to int32", " to int64", " to int16", " to decimal", "varchar(n), stored", "postgresql limit")
-"""Conversions that keep the value or fail; a transaction that fails commits nothing."""
+_UNCHANGED = (
+    " to int32",
+    " to int64",
+    " to int16",
+    " to decimal",
+    "varchar(n), stored",
+    "postgresql limit",
+    "integer of 8 bits",
+    "integer of 16 bits",
+    "integer of 24 bits",
+    "integer of 32 bits",
+    "integer of 64 bits",
+    "mysql stored varchar(n)",
+    "mysql text compared",
+)
+"""Conversions that keep the value or fail; a transaction that fails commits nothing. Texts that are compared without regard to
+case and the like are one number.
+"""
+_UNCHANGED_INTEGERS = ("mysql stored integer", "mysql decimal as it is shown")
+"""Conversions that keep whole numbers."""
+_TEXTS = frozenset({Sort.TEXT, Sort.UNKNOWN, Sort.ANY})
 _UNORDERED = frozenset({Sort.TEXT, Sort.UNKNOWN, Sort.FLOAT, Sort.ANY})
 
 Asked = Callable[[Exists | Member | Scalar, Environment], Value]
@@ -88,7 +107,7 @@ class Reader:
     def value(self, node: Expression, env: Environment) -> Value:
         match node:
             case Constant(value):
-                return constant_value(value)
+                return constant_value(value, self.book.names.folds_texts)
             case Column(source, place):
                 return env.rows[source][place]
             case Variable():
@@ -196,10 +215,19 @@ class Reader:
             return self.unknown(node.type)
         null = smt.some(value.null for value in values)
         term = self._term(name, operation, node, values)
+        if term is not None and name.startswith("python ") and self._only_folded(node):
+            # What the database takes for equal need not be the same text.
+            different = operation not in {"=", "=="}
+            found = self.book.fresh("same text", "boolean")
+            self.book.fact(smt.implies(found, smt.no(term) if different else term))
+            term = smt.no(found) if different else found
         if term is None:
             found = self.unknown(node.type, nonnull=node.nonnull)
             return Value(found.term, smt.either(null, found.null))
         return Value(term, null)
+
+    def _only_folded(self, node: Apply) -> bool:
+        return self.book.names.folds_texts and any(one.type.sort in _TEXTS for one in node.arguments)
 
     @staticmethod
     def _term(name: str, operation: str, node: Apply, values: Sequence[Value]) -> Term:
@@ -216,7 +244,8 @@ class Reader:
                 return smt.no(values[0].known)
             case "xor":
                 return smt.no(smt.equal(values[0].known, values[1].known))
-        if name.endswith(_UNCHANGED) and values[0].term is not None and _same_sort(node):
+        kept = name.endswith(_UNCHANGED) or (name in _UNCHANGED_INTEGERS and smt.is_integer(values[0].term))
+        if kept and values[0].term is not None and _same_sort(node):
             return values[0].term
         return None
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from isolde.errors import OutsideFragment
-from isolde.semantics.core.nodes import Apply, Constant, Expression
-from isolde.semantics.core.relations import Aggregate, Query, Scan, Statement
-from isolde.semantics.core.types import Sort
+from isolde.semantics.core.catalog import TableInfo
+from isolde.semantics.core.nodes import Apply, Column, Constant, Expression, below
+from isolde.semantics.core.relations import Aggregate, Query, Scan, Statement, scans
+from isolde.semantics.core.types import TIMES, Sort
 from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.ghosts import Ghosts
 from isolde.semantics.sets.path import Path
@@ -21,6 +23,7 @@ from isolde.tx.queries import Lock as LockMode
 from isolde.tx.queries import Patience
 
 Found = tuple[Term, tuple[Value, ...]]
+_ORDERED = frozenset({Sort.INTEGER, Sort.DECIMAL, *TIMES})
 
 
 class Fetching:
@@ -42,12 +45,27 @@ class Fetching:
             raise outside("RETURNING")
         many = self.book.fresh("many")
         self.book.fact(many >= 0)
-        if statement.lock is None:
-            base = self.path.timeline.plain(self.book)
-            self.path.reads.append((base, statement, self.path.env.copy()))
-        else:
+        types = tuple(output.type for output in statement.outputs)
+        if statement.lock is not None:
             self._lock_all(statement)
-        return RowsValue(many, len(statement.outputs), statement)
+            return RowsValue(many, types)
+        base = self.path.timeline.plain(self.book)
+        self.path.reads.append((base, statement, self.path.env.copy()))
+        return RowsValue(many, types, self._chosen(statement, base))
+
+    def _chosen(self, query: Query, base: Base) -> Selected | None:
+        if query.grouping is not None or query.distinct is not None or query.source is None:
+            return None
+        try:
+            free = list(free_scans(query))
+            if len(free) != 1:
+                return None
+            # Tried once: what cannot be read is any row.
+            tried = self.book.copy()
+            Selected(self, query, base, free[0].table).found(tried, tried.fresh_key(free[0].table))
+        except OutsideFragment:
+            return None
+        return Selected(self, query, base, free[0].table)
 
     def first(self, query: Query) -> Found:
         """Whether there is a row, and the first one."""
@@ -117,24 +135,25 @@ class Fetching:
         if query.source is None:
             env = self.path.env.copy()
             there = self.tables(search).reader().holds(query.where, env)
-            return there, self._outputs(query, search, env)
+            return there, self.outputs(query, search, env)
         free = list(free_scans(query))
         if len(free) > 1:
             raise outside("a join of which two tables are not found by keys")
         key = self.book.fresh_key(free[0].table, "found") if free else None
-        there, env = self._matching(query, search, key)
+        there, env = self.matching(query, search, key)
         found: Term = there
         if key is not None:
             found = self.book.fresh("found", "boolean")
             self.book.fact(smt.implies(found, there))
-            self._nothing_else(query, search, free[0], found, env)
+            if search is check:
+                self._nothing_else(query, search, free[0], found, env)
+            else:
+                self._first_left(query, (search, check), free[0], found, env)
         if query.lock is None:
-            return found, self._outputs(query, search, env)
+            return found, self.outputs(query, search, env)
         return self._locked(query, search, check, key, found)
 
-    def _matching(
-        self, query: Query, base: Base, key: Key | None, book: Book | None = None
-    ) -> tuple[Term, Environment]:
+    def matching(self, query: Query, base: Base, key: Key | None, book: Book | None = None) -> tuple[Term, Environment]:
         env = self.env.copy()
 
         def free(_: Scan) -> Key:
@@ -149,35 +168,77 @@ class Fetching:
             return
         self.book.universals.append(
             Universal(
-                (scan.table,), lambda book, key: smt.either(found, smt.no(self._matching(query, base, key, book)[0]))
+                (scan.table,), lambda book, key: smt.either(found, smt.no(self.matching(query, base, key, book)[0]))
             )
         )
         if query.limit is None or not query.order:
             return
         order = query.order[0]
-        if not order.key.nonnull or order.key.type.sort not in {Sort.INTEGER, Sort.DECIMAL, Sort.TIMESTAMP}:
+        if not order.key.nonnull or order.key.type.sort not in _ORDERED:
             return
         reader = self.tables(base).reader()
         first = reader.value(order.key, env).known
 
         def before(book: Book, key: Key) -> Term:
-            matches, there = self._matching(query, base, key, book)
+            matches, there = self.matching(query, base, key, book)
             other = self.tables(base, book).reader().value(order.key, there).known
             return smt.implies(smt.both(found, matches), first >= other if order.descending else first <= other)
 
         self.book.universals.append(Universal((scan.table,), before))
 
-    def _outputs(self, query: Query, base: Base, env: Environment) -> tuple[Value, ...]:
-        reader = self.tables(base).reader()
+    def _first_left(self, query: Query, states: tuple[Base, Base], scan: Scan, found: Term, env: Environment) -> None:
+        """The same of a locking read that passes over rows which do not match any more, each at a time of its own.
+
+        Nothing is known unless the conditions are about columns that nobody updates: else a row may have matched before and
+        after it was looked at.
+        """
+        if query.patience is Patience.SKIP_LOCKED or query.offset is not None or not _limited_to_one(query):
+            return
+        columns = [part for node in query.where for part in below(node) if isinstance(part, Column)]
+        updated = self.path.timeline.others.updated
+        if not isinstance(query.source, Scan) or any(
+            part.source != scan.id or (scan.table.position, part.place) in updated for part in columns
+        ):
+            return
+        survives = self.path.timeline.survivors(self.book, scan.table, self.path.writes)
+
+        def stays(book: Book, key: Key) -> tuple[Term, Environment]:
+            matches, there = self.matching(query, states[0], key, book)
+            later, _ = self.matching(query, states[1], key, book)
+            return smt.both(matches, later, survives(key)), there
+
+        self.book.universals.append(
+            Universal((scan.table,), lambda book, key: smt.either(found, smt.no(stays(book, key)[0])))
+        )
+        order = query.order[0] if query.limit is not None and query.order else None
+        if order is None or not order.key.nonnull or order.key.type.sort not in _ORDERED:
+            return
+        if any((scan.table.position, part.place) in updated for part in below(order.key) if isinstance(part, Column)):
+            return
+        first, descending, ordered = (
+            self.tables(states[0]).reader().value(order.key, env).known,
+            order.descending,
+            order,
+        )
+
+        def before(book: Book, key: Key) -> Term:
+            matches, there = stays(book, key)
+            other = self.tables(states[0], book).reader().value(ordered.key, there).known
+            return smt.implies(smt.both(found, matches), first >= other if descending else first <= other)
+
+        self.book.universals.append(Universal((scan.table,), before))
+
+    def outputs(self, query: Query, base: Base, env: Environment, book: Book | None = None) -> tuple[Value, ...]:
+        reader = self.tables(base, book).reader()
         return tuple(reader.value(output.value, env) for output in query.outputs)
 
     # Locks
 
     def _locked(self, query: Query, search: Base, check: Base, key: Key | None, found: Term) -> Found:
         """The rows that are found are locked, each as it is when it is locked."""
-        again, env = (found, self._matching(query, search, key)[1])
+        again, env = (found, self.matching(query, search, key)[1])
         if check is not search:
-            there, env = self._matching(query, check, key)
+            there, env = self.matching(query, check, key)
             again = smt.both(found, there)
         scans_ = [step.source for step in by_key(query) or ()]
         if key is not None:
@@ -185,15 +246,18 @@ class Fetching:
             scans_ = [free[0]] if isinstance(query.source, Scan) else []
         if not scans_ or len(scans_) > 1:
             # Which rows of a join are locked is not followed: nothing is relied upon.
-            return again, self._outputs(query, check, env)
+            if any(self.path.timeline.may_return(leaf.table) for leaf in scans(query.source) if isinstance(leaf, Scan)):
+                again = smt.both(again, self.book.fresh("survives", "boolean"))
+            return again, self.outputs(query, check, env)
         scan = scans_[0]
         assert isinstance(scan, Scan)
         if key is None:
             key = self._key_of(query, search)
+        again = smt.both(again, self.path.timeline.survivors(self.book, scan.table, self.path.writes)(key))
         presence = query.lock is LockMode.KEY_SHARE
         exclusive = query.lock in {LockMode.UPDATE, LockMode.NO_KEY_UPDATE}
         self.path.timeline.keep(self.book, Lock(scan.table, key, again, check, presence, exclusive))
-        return again, self._outputs(query, check, env)
+        return again, self.outputs(query, check, env)
 
     def _key_of(self, query: Query, base: Base) -> Key:
         way = by_key(query)
@@ -212,6 +276,7 @@ class Fetching:
         scan = query.source
         tables, again = self.tables(search), self.tables(check)
         conditions = query.where
+        survives = self.path.timeline.survivors(self.book, scan.table, self.path.writes)
 
         def held(_: Book, key: Key) -> Term:
             terms = []
@@ -220,7 +285,7 @@ class Fetching:
                 row = one.view.row(scan.table, key)
                 env.rows[scan.id] = row.values
                 terms.append(smt.both(row.there, one.reader().holds(conditions, env)))
-            return smt.every(terms)
+            return smt.both(*terms, survives(key))
 
         keys = alternatives(conditions[0], scan) if len(conditions) == 1 else None
         if keys is None:
@@ -232,6 +297,25 @@ class Fetching:
             self.path.timeline.keep(
                 self.book, Lock(scan.table, key, held(self.book, key), check, exclusive=query.lock is LockMode.UPDATE)
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The rows that a query without groups gave, by the keys of the one table that is not found by keys."""
+
+    fetching: Fetching
+    query: Query
+    base: Base
+    table: TableInfo
+
+    def found(self, book: Book, key: Key) -> Found:
+        there, env = self.fetching.matching(self.query, self.base, key, book)
+        return there, self.fetching.outputs(self.query, self.base, env, book)
+
+    @property
+    def all_of_them(self) -> bool:
+        query = self.query
+        return query.limit is None and query.offset is None and query.patience is Patience.WAIT
 
 
 def _none(scan: Scan) -> Key:

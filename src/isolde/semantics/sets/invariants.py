@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from isolde.semantics.core.nodes import Column, below, query_of
-from isolde.semantics.core.relations import Derived, Query, Scan, query_parts, scans
+from isolde.semantics.core.relations import Delete, Derived, Insert, Query, Scan, Statement, query_parts, scans
 from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.ghosts import Ghosts
 from isolde.semantics.sets.queries import Free, Tables
@@ -90,4 +90,16 @@ def tables_of(query: Query) -> Iterator[int]:
                 yield from tables_of(inside)
 
 
-__all__ = ["Condition", "condition", "tables_of"]
+def changed_tables(statement: Statement) -> Iterator[int]:
+    """The table of an UPDATE or DELETE, and those of queries in it."""
+    assert not isinstance(statement, Query | Insert)
+    yield statement.scan.table.position
+    sets = () if isinstance(statement, Delete) else tuple(one.value for one in statement.sets)
+    for part in (*statement.where, *statement.rereading, *sets):
+        for node in below(part):
+            inside = query_of(node)
+            if inside is not None:
+                yield from tables_of(inside)
+
+
+__all__ = ["Condition", "changed_tables", "condition", "tables_of"]

@@ -9,12 +9,16 @@ known; a table into which every round inserts one row has that many more. A proo
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from isolde.semantics.core import steps as core
 from isolde.semantics.core.catalog import TableInfo
 from isolde.semantics.core.nodes import Apply, Coalesce, Constant, Expression, Variable
+from isolde.semantics.core.relations import Query
+from isolde.semantics.core.types import Sort, ValueType
+from isolde.semantics.sets.havoc import all_steps
 from isolde.semantics.sets.state import At, Book, Key, Rest, Write
 from isolde.semantics.sets.values import Row, Value, column_sort, key_size
 from isolde.smt import terms as smt
@@ -25,28 +29,65 @@ _NUMBER = re.compile(r"!(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """How often a loop runs (``many``), and the number of the round that is looked at, from 0."""
+    """How often a loop runs (``many``); the round that is looked at by its number from 0, and by what tells it (``focus``).
+
+    ``inside``: that there is such a round.
+    """
 
     many: Term
     number: Term
-
-    @property
-    def inside(self) -> Term:
-        """That there is a round of this number."""
-        return smt.both(self.number >= 0, self.number < self.many)
+    focus: Term
+    inside: Term
 
 
 def counters(body: Sequence[core.Step]) -> dict[int, int]:
     """Variables to which every round adds the same number, by slot; nothing else is assigned to them."""
+    if any(isinstance(one, core.Jump) for one in all_steps(body)):
+        # A round may end before it adds.
+        return {}
     found: dict[int, int] = {}
     for step in body:
         if isinstance(step, core.Assign):
             added = _added(step.slot, step.value)
-            if added is not None and step.slot not in found:
+            if added is not None:
                 found[step.slot] = added
-            else:
-                found.pop(step.slot, None)
-    return found
+    often = Counter(slot for slot, _ in assigned(body))
+    return {slot: added for slot, added in found.items() if often[slot] == 1}
+
+
+def assigned(steps: Sequence[core.Step]) -> Iterator[tuple[int, ValueType]]:
+    """The variables that steps and those inside of them assign to, with the types that they get, as often as they are named."""
+    for one in all_steps(steps):
+        match one:
+            case core.Assign(slot, value):
+                yield slot, value.type
+            case core.AssignRow(slot):
+                yield slot, ValueType(Sort.ROW)
+            case core.Fetch() | core.FetchCursor():
+                for assign in one.assigns:
+                    kind = assign.value.type if isinstance(assign, core.Assign) else _row_type(one)
+                    yield assign.slot, kind
+                if one.found is not None:
+                    yield one.found.slot, one.found.value.type
+            case core.FetchAll(_, slot):
+                yield slot, ValueType(Sort.ROWS)
+            case core.Draw() | core.Pick():
+                yield one.assign.slot, one.assign.value.type
+            case core.Run(_, _, assign) if assign is not None:
+                yield assign.slot, assign.value.type
+            case core.ForRange(slot, first):
+                yield slot, first.type
+            case core.ForEach():
+                for given in (*one.before, *one.assigns):
+                    yield given.slot, given.value.type if isinstance(given, core.Assign) else ValueType(Sort.ROW)
+            case _:
+                pass
+
+
+def _row_type(step: core.Fetch | core.FetchCursor) -> ValueType:
+    if isinstance(step, core.Fetch) and isinstance(step.statement, Query):
+        return ValueType(Sort.ROW, columns=tuple((one.name, one.type) for one in step.statement.outputs))
+    return ValueType(Sort.ROW)
 
 
 def _added(slot: int, node: Expression) -> int | None:
@@ -62,23 +103,24 @@ def _added(slot: int, node: Expression) -> int | None:
 
 
 def others(
-    book: Book, ways: Sequence[Sequence[Write]], since: int, index: Sequence[Term], many: Term | None
+    book: Book, ways: Sequence[Sequence[Write]], since: int, index: Sequence[Key], many: Term | None
 ) -> list[Write]:
     """What other rounds write, from the ways through one of them. ``since``: symbols with a larger number are a round's own.
 
-    ``index``: terms that are another number in each round. ``many``: how many rounds these are, if all run to their end.
+    ``index``: terms that together are something else in each round. ``many``: how many rounds these are, if all run to their end.
     """
     found: dict[tuple[object, ...], Write] = {}
     for way in ways:
         for write in way:
             parts = dict(enumerate(write.key)) if write.key is not None else dict(write.equations)
             fixed = {place: term for place, term in parts.items() if _before(term, since)}
-            numbered = {place: term for place, term in parts.items() if any(smt.same_term(term, one) for one in index)}
+            apart = tuple(found_ for one in index if (found_ := _places(parts, one)) is not None)
+            numbered = {place: term for one in apart if len(one) == 1 for place, term in one.items()}
             alone = many is not None and all(_inserts_once(one, write.table) for one in ways)
-            like = (write.table.position, write.changed, _inserted(write), _named(fixed), _named(numbered))
+            like = (write.table.position, write.changed, _inserted(write), _named(fixed), *map(_named, apart))
             if like not in found:
                 name = book.names.fresh("others")
-                rest = Rest(fixed, numbered, many if alone else None)
+                rest = Rest(fixed, numbered, many if alone else None, tuple(one for one in apart if len(one) > 1))
                 found[like] = Write(write.table, _any_rows(write, name, rest), None, write.changed, (), rest)
     several = {one.table.position for one in found.values() if sum(o.table is one.table for o in found.values()) > 1}
     # Where ways through a round insert in different places, it is not known how many rows come to which.
@@ -90,8 +132,21 @@ def others(
     ]
 
 
+def _places(parts: Mapping[int, Term], key: Key) -> dict[int, Term] | None:
+    """Where in a written key all of these terms are."""
+    found = {}
+    for term in key:
+        place = next((place for place, one in parts.items() if smt.same_term(one, term)), None)
+        if place is None:
+            return None
+        found[place] = term
+    return found
+
+
 def _inserted(write: Write) -> bool:
-    return write.changed is None and write.key is not None and smt.is_true(write.at(write.key)[1].there)
+    if write.changed is not None or write.key is None or write.replaces:
+        return False
+    return smt.is_true(write.at(write.key)[1].there)
 
 
 def _inserts_once(way: Sequence[Write], table: TableInfo) -> bool:
@@ -130,7 +185,7 @@ def _any_rows(write: Write, name: str, rest: Rest) -> At:
         # A key that is taken fails.
         fits = before.there if write.changed is not None else smt.no(before.there) if comes else smt.TRUE
         may = smt.both(hit(*key), rest.may(key), fits)
-        there = before.there if write.changed is not None else smt.truth(comes)
+        there = before.there if write.changed is not None else smt.truth(comes or write.replaces)
         return may, Row(there, tuple(new))
 
     return at

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from isolde.semantics.core.catalog import TableInfo
 from isolde.semantics.core.relations import Statement
 from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.state import Base, Book, Key, View, Write
 from isolde.semantics.sets.timeline import Timeline
 from isolde.semantics.sets.values import Symbol
-from isolde.smt.terms import Term
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """The round of a loop that is looked at: by its number, or by the key of a row of ``table``."""
+
+    key: Key
+    table: TableInfo | None = None
 
 
 class Path:
@@ -21,7 +30,7 @@ class Path:
         self.book, self.env, self.writes, self.timeline = book, env, writes, timeline
         self.fresh_rows: list[tuple[TableInfo, Key]] = []
         self.arguments: list[Symbol] = []
-        self.focus: list[Term] = []
+        self.focus: list[Focus] = []
         self.reads: list[tuple[Base, Statement, Environment]] = []
         self._views: dict[tuple[int, int], View] = {}
 

@@ -219,11 +219,16 @@ def equation(node: Expression, inner: set[int]) -> tuple[Column, Expression] | N
     """A column of a source equal to something from outside of it."""
     if not isinstance(node, Apply) or node.primitive.name != "=":
         return None
-    left, right = node.arguments
+    left, right = (_uncovered(argument) for argument in node.arguments)
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Column) and one.source in inner and not depends_on(other) & inner:
             return one, other
     return None
+
+
+def _uncovered(node: Expression) -> Expression:
+    """A text itself, where it is compared without regard to case: what stands for texts does not tell such texts apart."""
+    return node.arguments[0] if isinstance(node, Apply) and node.primitive.name == "mysql text compared" else node
 
 
 def alternatives(condition: Expression, scan: Scan) -> list[Expression] | None:

@@ -76,16 +76,19 @@ class Base:
 class Rest:
     """Which rows the other rounds of a loop may write: parts of the key, by place, that are alike in all rounds, or in none.
 
-    ``many``: how many rows they insert; ``None``: not known.
+    ``many``: how many rows they insert; ``None``: not known. ``apart``: parts of the key that are not all alike in two rounds.
     """
 
     fixed: Mapping[int, Term]
     numbered: Mapping[int, Term]
     many: Term | None
+    apart: tuple[Mapping[int, Term], ...] = ()
 
     def may(self, key: Key) -> Term:
         fixed = smt.every(smt.equal(key[place], term) for place, term in self.fixed.items())
-        return smt.both(fixed, *(smt.no(smt.equal(key[place], term)) for place, term in self.numbered.items()))
+        apart = [smt.every(smt.equal(key[place], term) for place, term in one.items()) for one in self.apart]
+        numbered = [smt.equal(key[place], term) for place, term in self.numbered.items()]
+        return smt.both(fixed, *(smt.no(one) for one in (*numbered, *apart)))
 
 
 At = Callable[..., tuple[Term, Row]]
@@ -97,7 +100,7 @@ class Write:
 
     ``key``: the one row that may be written; ``None``: any. ``changed``: the columns that change, ``None`` if rows come or go.
     ``equations``: what places of the key are in all rows that are written. ``rest``: it stands for rounds of a loop; ``at`` is
-    then also given the row as it was.
+    then also given the row as it was. ``replaces``: a row that is there is changed instead (ON CONFLICT DO UPDATE).
     """
 
     table: TableInfo
@@ -106,6 +109,7 @@ class Write:
     changed: frozenset[int] | None
     equations: tuple[tuple[int, Term], ...] = ()
     rest: Rest | None = None
+    replaces: bool = False
 
     def written(self, key: Key, before: Row) -> tuple[Term, Row]:
         return self.at(key) if self.rest is None else self.at(key, before)
@@ -166,9 +170,10 @@ class Committed(View):
 
 
 class Names:
-    """Fresh names, by counting."""
+    """Fresh names, by counting. ``folds_texts``: texts that differ in case alone, and the like, are equal in the database."""
 
-    def __init__(self) -> None:
+    def __init__(self, folds_texts: bool = False) -> None:
+        self.folds_texts = folds_texts
         self._next = 0
 
     def fresh(self, name: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from isolde.levels.specifications import Reads, Specification, Writes
 from isolde.semantics.core.catalog import TableInfo
-from isolde.semantics.sets.state import Base, Book, Counted, Key, Universal
-from isolde.semantics.sets.values import same_row
+from isolde.semantics.sets.state import Base, Book, Counted, Key, Universal, Write
+from isolde.semantics.sets.values import key_size, same_row
 from isolde.smt import terms as smt
 from isolde.smt.terms import Term
 
@@ -25,6 +26,15 @@ class Lock:
     """Nobody else can hold such a lock, or any other that matters here, at the same time."""
 
 
+@dataclass(frozen=True, slots=True)
+class Others:
+    """What the transactions of an application do to rows, by table: rows come, go, or some columns are updated."""
+
+    inserted: frozenset[int] = frozenset()
+    deleted: frozenset[int] = frozenset()
+    updated: frozenset[tuple[int, int]] = frozenset()
+
+
 @dataclass(eq=False)
 class Timeline:
     """``states`` are in the order of time; the last one, ``commit``, is the one that the transaction's writes are put over."""
@@ -35,10 +45,35 @@ class Timeline:
     states: list[Base] = field(default_factory=list)
     locks: list[Lock] = field(default_factory=list)
     snapshot: Base | None = None
+    others: Others = Others()
 
     def copy(self) -> Timeline:
         states, locks = list(self.states), list(self.locks)
-        return Timeline(self.level, self.label, self.commit, states, locks, self.snapshot)
+        return Timeline(self.level, self.label, self.commit, states, locks, self.snapshot, self.others)
+
+    def may_return(self, info: TableInfo) -> bool:
+        """Whether a row may be deleted, and come again under its key, while a statement waits for it."""
+        # Elsewhere the statement fails, or looks at the newest state alone.
+        rechecks = self.level.writes is Writes.RECHECK
+        return rechecks and info.position in self.others.inserted & self.others.deleted
+
+    def survivors(self, book: Book, info: TableInfo, writes: tuple[Write, ...]) -> Callable[[Key], Term]:
+        """Whether the row of a key that a statement found is still the same row when it has waited for it.
+
+        One that was deleted meanwhile is passed over, although another one has its key. Nobody deletes what this transaction
+        has locked or written before.
+        """
+        if not self.may_return(info):
+            return lambda _: smt.TRUE
+        same = smt.function(book.names.fresh("survives"), key_size(info), "boolean")
+        locks = [lock for lock in self.locks if lock.table is info]
+        mine = [write for write in writes if write.table is info and write.rest is None]
+
+        def survives(key: Key) -> Term:
+            locked = (smt.both(lock.held, smt.all_equal(lock.key, key)) for lock in locks)
+            return smt.either(same(*key), *locked, *(write.at(key)[0] for write in mine))
+
+        return survives
 
     def _new(self, book: Book) -> Base:
         base = Base(book.names.fresh(self.label))
@@ -113,11 +148,14 @@ class Timeline:
         ]
         return smt.every(smt.equal(old, new) for old, new in counters)
 
-    def end(self, book: Book) -> list[Base]:
-        """All states, the last one the one to commit to; what locks say of them becomes facts."""
-        states = [*self.states, self.commit]
+    def end(self, book: Book, without: frozenset[int] = frozenset()) -> list[Base]:
+        """All states, the last one the one to commit to; what locks say of them becomes facts.
+
+        ``without``: states, by identity, that are left out; what is held since one of them is not followed.
+        """
+        states = [*(state for state in self.states if id(state) not in without), self.commit]
         for lock in self.locks:
-            if lock.since is self.commit:
+            if lock.since is self.commit or id(lock.since) in without:
                 continue
             old = lock.since.row(lock.table, lock.key)
             for later in states[states.index(lock.since) + 1 :]:

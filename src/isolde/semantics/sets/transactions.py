@@ -15,14 +15,17 @@ from isolde.semantics.sets.changes import Changes
 from isolde.semantics.sets.expressions import Environment, Reader
 from isolde.semantics.sets.fetching import Fetching
 from isolde.semantics.sets.ghosts import Ghosts
-from isolde.semantics.sets.loops import Rounds, counters, others
-from isolde.semantics.sets.path import Path
-from isolde.semantics.sets.state import Base, Book, Names
-from isolde.semantics.sets.timeline import Timeline
+from isolde.semantics.sets.havoc import all_steps, anything, silent, statements, written
+from isolde.semantics.sets.loops import Rounds, assigned, counters, others
+from isolde.semantics.sets.path import Focus, Path
+from isolde.semantics.sets.state import Base, Book, Key, Names
+from isolde.semantics.sets.timeline import Others, Timeline
 from isolde.semantics.sets.values import NULL, RowsValue, RowValue, Symbol, Value, merged, outside, sort_of
 from isolde.smt import terms as smt
 
 WAYS_MAX = 128
+
+Loop = core.ForEach | core.ForRange | core.While
 
 Signal = tuple[str, int] | None
 """How a list of steps ended: not at all, by a return, or by leaving or repeating the loop at a depth."""
@@ -36,18 +39,28 @@ class Parameter:
     kind: ValueType
 
 
-class Execution:
-    """One transaction at one level."""
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What invariants look at: tables by position, and columns by table and place."""
 
-    def __init__(self, ghosts: Ghosts, routine: core.Routine, parameters: Sequence[Parameter]) -> None:
-        self.ghosts, self.routine, self.parameters = ghosts, routine, parameters
+    tables: frozenset[int]
+    columns: frozenset[tuple[int, int]]
+
+
+class Execution:
+    """One transaction at one level. What is written besides ``looked`` need not be followed exactly."""
+
+    def __init__(self, ghosts: Ghosts, routine: core.Routine, parameters: Sequence[Parameter], looked: Looked) -> None:
+        self.ghosts, self.routine, self.parameters, self.looked = ghosts, routine, parameters, looked
+        self._nesting = 0
+        self.others = Others()
 
     def ways(self, level: Specification, names: Names, label: str) -> list[Path]:
         """All ways that end in a commit."""
         book = Book(names)
         commit = Base(names.fresh(f"{label}.commit"))
         env = Environment(variables=dict(self._arguments(book)))
-        path = Path(book, env, (), Timeline(level, label, commit))
+        path = Path(book, env, (), Timeline(level, label, commit, others=self.others))
         path.arguments = [env.variables[slot] for slot in range(len(self.parameters))]
         for assign in self.routine.converted:
             self._assign(assign, path)
@@ -58,7 +71,7 @@ class Execution:
             if parameter.kind.sort is Sort.ROWS:
                 count = book.fresh(f"{parameter.name}.length")
                 book.fact(count >= 0)
-                yield slot, RowsValue(count, len(parameter.kind.columns))
+                yield slot, RowsValue(count, tuple(kind for _, kind in parameter.kind.columns))
             else:
                 yield slot, Value(book.fresh(parameter.name, sort_of(parameter.kind)))
 
@@ -100,6 +113,8 @@ class Execution:
             case core.FetchAll(statement, slot):
                 path.env.variables[slot] = Fetching(self.ghosts, path).all(statement)
             case core.If():
+                if self._passed_over(step, path):
+                    return [(path, None)]
                 return self._if(step, path)
             case core.ForEach() | core.ForRange() | core.While():
                 return self._loop(step, path)
@@ -171,7 +186,7 @@ class Execution:
             reader = self._reader(path)
             return RowValue(path.book.fresh("found", "boolean"), tuple(reader.unknown(one) for _, one in kind.columns))
         if kind.sort is Sort.ROWS:
-            return RowsValue(path.book.fresh("many"), len(kind.columns))
+            return RowsValue(path.book.fresh("many"), tuple(one for _, one in kind.columns))
         return self._reader(path).unknown(kind)
 
     def _if(self, step: core.If, path: Path) -> list[tuple[Path, Signal]]:
@@ -187,10 +202,22 @@ class Execution:
             path.book.fact(smt.no(holds))
         return found + self._steps(step.otherwise, [path])
 
+    def _passed_over(self, step: core.If | core.ForEach | core.ForRange, path: Path) -> bool:
+        """Whether what a step does matters to no invariant; then what it leaves is anything."""
+        parts = silent((step,), self.looked.tables, self.looked.columns, self._nesting)
+        if parts is None:
+            return False
+        path.writes += anything(path.book, parts)
+        for slot, kind in self._assigned(step):
+            path.env.variables[slot] = self._unknown(path, kind)
+        return True
+
     # Loops
 
-    def _loop(self, step: core.ForEach | core.ForRange | core.While, path: Path) -> list[tuple[Path, Signal]]:
-        if any(_writes(step.body)):
+    def _loop(self, step: Loop, path: Path) -> list[tuple[Path, Signal]]:
+        if any(_writes((step,))):
+            if not isinstance(step, core.While) and self._passed_over(step, path):
+                return [(path, None)]
             return self._writing_loop(step, path)
         # What such a loop leaves in variables is not known; it may end the procedure, or the transaction.
         ends = any(isinstance(one, core.Return) for one in all_steps(step.body))
@@ -199,92 +226,131 @@ class Execution:
         rows = (
             path.env.variables.get(step.rows) if isinstance(step, core.ForEach) and isinstance(step.rows, int) else None
         )
-        starts = {slot: path.env.variables.get(slot, NULL) for slot in counters(step.body)}
+        added = counters(step.body)
+        starts = {slot: path.env.variables.get(slot, NULL) for slot in added}
         self._forget(step, path)
-        if isinstance(rows, RowsValue) and not any(isinstance(one, core.Jump) for one in all_steps(step.body)):
-            for slot, added in counters(step.body).items():
-                start = starts[slot]
+        if isinstance(rows, RowsValue):
+            for slot, start in starts.items():
                 if isinstance(start, Value):
-                    path.env.variables[slot] = Value(start.known + added * rows.count, start.null)
+                    path.env.variables[slot] = Value(start.known + added[slot] * rows.count, start.null)
         found: list[tuple[Path, Signal]] = [(path, None)]
         if ends:
             found.append((path.copy(), ("return", 0)))
         return found
 
-    def _writing_loop(self, step: core.ForEach | core.ForRange | core.While, path: Path) -> list[tuple[Path, Signal]]:
+    def _writing_loop(self, step: Loop, path: Path) -> list[tuple[Path, Signal]]:
         if isinstance(step, core.While) or any(isinstance(one, core.Return) for one in all_steps(step.body)):
             raise outside("WHILE that writes, or a loop that writes and returns")
         if any(isinstance(one, core.ForEach | core.ForRange | core.While) for one in all_steps(step.body)):
             raise outside("a loop inside of a loop that writes")
-        book, reader = path.book, self._reader(path)
+        if isinstance(step, core.ForEach) and not isinstance(step.rows, int | Query):
+            raise outside("a loop over what a change returns")
+        self._nesting += 1
+        try:
+            return self._rounds(step, path)
+        finally:
+            self._nesting -= 1
+
+    def _rounds(self, step: core.ForEach | core.ForRange, path: Path) -> list[tuple[Path, Signal]]:
+        book = path.book
         since = book.names.last
-        focus = book.fresh("focus")
-        path.focus.append(focus)
-        if isinstance(step, core.ForRange):
-            first, last = reader.value(step.first, path.env).known, reader.value(step.last, path.env).known
-            rounds = Rounds(smt.choose(last >= first, last - first + 1, smt.number(0)), focus - first)
-        else:
-            rows = path.env.variables.get(step.rows) if isinstance(step.rows, int) else None
-            if rows is None:
-                path.timeline.plain(book)
-            many = rows.count if isinstance(rows, RowsValue) else book.fresh("many")
-            book.fact(many >= 0)
-            rounds = Rounds(many, focus)
-        steady = {slot: added for slot, added in counters(step.body).items() if added}
-        starts = {slot: path.env.variables.get(slot, NULL) for slot in steady}
+        loop = self._looked_into(step, path)
+        rounds = loop.rounds
         once = not any(isinstance(one, core.Jump) for one in all_steps(step.body))
-        # A first run tells what a round writes; what it learned besides is forgotten.
+        # A first run tells what a round writes, whatever the rounds before it wrote; what it learned besides is forgotten.
         trial = path.copy()
-        self._enter(step, trial, rounds, starts, steady)
-        index = [focus, *(v.term for s in steady if isinstance(v := trial.env.variables[s], Value))]
-        index += [term + steady[slot] for slot, term in zip(steady, index[1:], strict=False)]
-        written = [found.writes[len(path.writes) :] for found, _ in self._steps(step.body, [trial])]
+        trial.writes += anything(trial.book, written(step.body))
+        self._enter(loop, trial)
+        index: list[Key] = [(rounds.focus,)] if not loop.key else [loop.key]
+        counted = list[Key]()
+        for slot, added in loop.steady.items():
+            value = trial.env.variables[slot]
+            if isinstance(value, Value):
+                counted += [(value.term,), (value.term + added,)]
+        begun = len(trial.writes)
+        ways_ = [found.writes[begun:] for found, _ in self._steps(step.body, [trial])]
         found: list[tuple[Path, Signal]] = []
         for inside in (True, False):
             way = path.copy()
             way.book.fact(rounds.inside if inside else smt.no(rounds.inside))
             left = rounds.many - 1 if inside else rounds.many
+            # Where no round is about the row that is looked at, its number says nothing.
+            apart = index if loop.key and not inside else index + counted
             before = way.book.fresh("before")
             way.book.fact(smt.both(before >= 0, before <= left))
-            way.writes += tuple(others(way.book, written, since, index, before if once else None))
+            way.writes += tuple(others(way.book, ways_, since, apart, before if once else None))
             ways = [way]
             if inside:
-                self._enter(step, way, rounds, starts, steady)
+                self._enter(loop, way)
                 ways = [one for one, _ in self._steps(step.body, [way])]
             for one in ways:
-                one.writes += tuple(others(one.book, written, since, index, left - before if once else None))
+                one.writes += tuple(others(one.book, ways_, since, apart, left - before if once else None))
                 self._forget(step, one)
-                for slot, start in starts.items():
+                for slot, start in loop.starts.items():
                     if isinstance(start, Value):
-                        one.env.variables[slot] = Value(start.known + steady[slot] * rounds.many, start.null)
+                        one.env.variables[slot] = Value(start.known + loop.steady[slot] * rounds.many, start.null)
                 found.append((one, None))
         return found
 
-    def _forget(self, step: core.ForEach | core.ForRange | core.While, path: Path) -> None:
-        for slot, kind in _assigned(step):
+    def _looked_into(self, step: core.ForEach | core.ForRange, path: Path) -> _Loop:
+        """The round that is looked at: by its number, or by the key of the row that it is about."""
+        book, reader = path.book, self._reader(path)
+        added = {slot: number for slot, number in counters(step.body).items() if number}
+        starts = {slot: path.env.variables.get(slot, NULL) for slot in added}
+        if isinstance(step, core.ForRange):
+            focus = book.fresh("focus")
+            path.focus.append(Focus((focus,)))
+            first, last = reader.value(step.first, path.env).known, reader.value(step.last, path.env).known
+            many = smt.choose(last >= first, last - first + 1, smt.number(0))
+            number = focus - first
+            return _Loop(step, Rounds(many, number, focus, smt.both(number >= 0, number < many)), starts, added)
+        source = step.rows
+        rows = path.env.variables.get(source) if isinstance(source, int) else Fetching(self.ghosts, path).all(source)
+        many = rows.count if isinstance(rows, RowsValue) else book.fresh("many")
+        book.fact(many >= 0)
+        number = book.fresh("focus")
+        chosen = rows.chosen if isinstance(rows, RowsValue) else None
+        types = rows.types if isinstance(rows, RowsValue) else ()
+        inside = smt.both(number >= 0, number < many)
+        if chosen is None:
+            path.focus.append(Focus((number,)))
+            return _Loop(step, Rounds(many, number, number, inside), starts, added, types)
+        key = book.fresh_key(chosen.table, "focus")
+        path.focus.append(Focus(key, chosen.table))
+        there, values = chosen.found(book, key)
+        here = smt.both(there, inside)
+        if not chosen.all_of_them:
+            here = smt.both(here, book.fresh("chosen", "boolean"))
+        else:
+            # Every row that matches has a round.
+            book.fact(smt.implies(there, inside))
+        return _Loop(step, Rounds(many, number, number, here), starts, added, types, key, values)
+
+    def _assigned(self, step: core.If | Loop) -> Iterator[tuple[int, ValueType]]:
+        own = [*step.before, *step.assigns] if isinstance(step, core.ForEach) else []
+        return assigned((*own, step))
+
+    def _forget(self, step: Loop, path: Path) -> None:
+        for slot, kind in self._assigned(step):
             path.env.variables[slot] = self._unknown(path, kind)
 
-    def _enter(
-        self,
-        step: core.ForEach | core.ForRange,
-        path: Path,
-        rounds: Rounds,
-        starts: dict[int, Symbol],
-        steady: dict[int, int],
-    ) -> None:
+    def _enter(self, loop: _Loop, path: Path) -> None:
         """Variables as they are when the round begins that is looked at."""
+        step = loop.step
         self._forget(step, path)
-        for slot, start in starts.items():
+        for slot, start in loop.starts.items():
             if isinstance(start, Value):
-                path.env.variables[slot] = Value(start.known + steady[slot] * rounds.number, start.null)
+                path.env.variables[slot] = Value(start.known + loop.steady[slot] * loop.rounds.number, start.null)
         if isinstance(step, core.ForRange):
-            path.env.variables[step.slot] = Value(path.focus[-1])
+            path.env.variables[step.slot] = Value(loop.rounds.focus)
             return
-        rows = path.env.variables.get(step.rows) if isinstance(step.rows, int) else None
-        width = rows.width if isinstance(rows, RowsValue) else 64
-        given = isinstance(step.rows, int) and step.rows < len(self.parameters)
         reader = self._reader(path)
-        path.env.rows[step.source] = tuple(reader.unknown(BIGINT, nonnull=given) for _ in range(width))
+        if loop.values is not None:
+            path.env.rows[step.source] = loop.values
+        else:
+            given = isinstance(step.rows, int) and step.rows < len(self.parameters)
+            types = loop.types or (BIGINT,) * 64
+            path.env.rows[step.source] = tuple(reader.unknown(kind, nonnull=given) for kind in types)
         for assign in step.assigns:
             if isinstance(assign, core.AssignRow):
                 self._assign_row(assign, path, smt.TRUE)
@@ -292,64 +358,22 @@ class Execution:
                 self._assign(assign, path)
 
 
-def all_steps(steps: Sequence[core.Step]) -> Iterator[core.Step]:
-    for step in steps:
-        yield step
-        match step:
-            case core.If(branches, otherwise):
-                for _, body in branches:
-                    yield from all_steps(body)
-                yield from all_steps(otherwise)
-            case core.ForEach() | core.ForRange() | core.While():
-                yield from all_steps(step.body)
-            case _:
-                pass
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A loop that writes: ``starts`` are the variables to which every round adds (``steady``), as they were before it.
+
+    ``types`` of the rows that it goes through; ``key`` and ``values`` of the one that is looked at, where it is one of a table.
+    """
+
+    step: core.ForEach | core.ForRange
+    rounds: Rounds
+    starts: dict[int, Symbol]
+    steady: dict[int, int]
+    types: tuple[ValueType, ...] = ()
+    key: Key = ()
+    values: tuple[Value, ...] | None = None
 
 
 def _writes(steps: Sequence[core.Step]) -> Iterator[bool]:
-    for step in all_steps(steps):
-        match step:
-            case core.Run(statement) | core.Fetch(statement) | core.FetchAll(statement):
-                yield not isinstance(statement, Query)
-            case core.Call() | core.OpenCursor() | core.FetchCursor():
-                yield True
-            case _:
-                pass
-
-
-def _assigned(step: core.ForEach | core.ForRange | core.While) -> Iterator[tuple[int, ValueType]]:
-    """The variables that a loop assigns to, with the types that they get."""
-    if isinstance(step, core.ForRange):
-        yield step.slot, step.first.type
-    own = [*step.before, *step.assigns] if isinstance(step, core.ForEach) else []
-    for one in (*own, *all_steps(step.body)):
-        match one:
-            case core.Assign(slot, value):
-                yield slot, value.type
-            case core.AssignRow(slot):
-                yield slot, ValueType(Sort.ROW)
-            case core.Fetch() | core.FetchCursor():
-                for assign in one.assigns:
-                    kind = assign.value.type if isinstance(assign, core.Assign) else _row_type(one)
-                    yield assign.slot, kind
-                if one.found is not None:
-                    yield one.found.slot, one.found.value.type
-            case core.FetchAll(_, slot):
-                yield slot, ValueType(Sort.ROWS)
-            case core.Draw() | core.Pick():
-                yield one.assign.slot, one.assign.value.type
-            case core.Run(_, _, assign) if assign is not None:
-                yield assign.slot, assign.value.type
-            case core.ForRange(slot, first):
-                yield slot, first.type
-            case core.ForEach():
-                for given in (*one.before, *one.assigns):
-                    yield given.slot, given.value.type if isinstance(given, core.Assign) else ValueType(Sort.ROW)
-            case _:
-                pass
-
-
-def _row_type(step: core.Fetch | core.FetchCursor) -> ValueType:
-    if isinstance(step, core.Fetch) and isinstance(step.statement, Query):
-        return ValueType(Sort.ROW, columns=tuple((one.name, one.type) for one in step.statement.outputs))
-    return ValueType(Sort.ROW)
+    yield from (not isinstance(one, Query) for one in statements(steps))
+    yield from (isinstance(one, core.Call | core.OpenCursor | core.FetchCursor) for one in all_steps(steps))

@@ -7,9 +7,11 @@ text is never asked. What cannot be said in terms is a value that nothing is kno
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import date, datetime, timedelta
+from typing import Any, Protocol
 
 from isolde.errors import OutsideFragment
 from isolde.semantics.core.catalog import TableInfo
@@ -65,13 +67,29 @@ class RowValue:
     values: tuple[Value, ...]
 
 
+class Chosen(Protocol):
+    """One of the rows that a query gave, by the key of a row of ``table``; no two of them have the same."""
+
+    @property
+    def table(self) -> TableInfo: ...
+
+    def found(self, book: Any, key: tuple[Term, ...]) -> tuple[Term, tuple[Value, ...]]:
+        """That the row of this key is one of them, and what it gives."""
+        ...
+
+    @property
+    def all_of_them(self) -> bool:
+        """Whether every row that matches is one of them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RowsValue:
-    """A variable that holds rows of which nothing but their number is known."""
+    """A variable that holds rows of which nothing but their number is known. ``chosen``: how to look at one of them."""
 
     count: Term
-    width: int
-    origin: Any = None
+    types: tuple[ValueType, ...]
+    chosen: Chosen | None = None
 
 
 Symbol = Value | RowValue | RowsValue
@@ -127,8 +145,11 @@ def key_size(info: TableInfo) -> int:
     return 1 if places is None else len(places)
 
 
-def constant_value(value: Any) -> Value:
-    """A constant of a text."""
+_PLAIN = re.compile(r"[A-Za-z0-9_]*")
+
+
+def constant_value(value: Any, folds_texts: bool = False) -> Value:
+    """A constant of a statement. ``folds_texts``: texts that differ in case are equal, and perhaps others that are not plain."""
     match value:
         case None:
             return NULL
@@ -136,10 +157,19 @@ def constant_value(value: Any) -> Value:
             return Value(smt.truth(value))
         case int():
             return Value(smt.number(value))
+        case str() if folds_texts and not _PLAIN.fullmatch(value):
+            # Which other texts it equals depends on the collation.
+            return Value(smt.constant(f"text {value.encode().hex()}"))
         case str():
+            value = value.lower() if folds_texts else value
             # Equal texts have equal numbers; that two texts never share one is as likely as SHA-256 is good.
             digest = int.from_bytes(hashlib.sha256(value.encode()).digest()[:12], "big")
             return Value(smt.number(-digest - (1 << 100)))
+        case datetime():
+            since = value - datetime(1970, 1, 1, tzinfo=value.tzinfo)
+            return Value(smt.number(since // timedelta(microseconds=1)))
+        case date():
+            return Value(smt.number(value.toordinal()))
         case _:
             if value == int(value):
                 return Value(smt.number(int(value)))

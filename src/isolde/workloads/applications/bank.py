@@ -218,6 +218,12 @@ INVARIANTS = (
         " WHERE a.balance + b.balance < 0",
         "two accounts that protect each other are never below zero together",
     ),
+    must_hold(
+        "partners-are-mutual",
+        "SELECT a.acc_id, a.partner FROM accounts a LEFT JOIN accounts b ON b.acc_id = a.partner"
+        " WHERE a.partner IS NOT NULL AND (b.acc_id IS NULL OR b.partner IS NULL OR b.partner <> a.acc_id)",
+        "an account is the partner of its partner",
+    ),
 )
 
 _ENTRY = APPLICATIONS["bank"]

@@ -369,6 +369,21 @@ INVARIANTS = (
         "SELECT i.id, i.seller FROM items i LEFT JOIN users u ON u.id = i.seller WHERE u.id IS NULL",
         "items are sold by users that exist",
     ),
+    must_hold(
+        "every-bid-has-an-item",
+        "SELECT b.id, b.item FROM bids b LEFT JOIN items i ON i.id = b.item WHERE i.id IS NULL",
+        "bids are for items that exist",
+    ),
+    must_hold(
+        "every-sale-has-an-item",
+        "SELECT p.id, p.item FROM buy_now p LEFT JOIN items i ON i.id = p.item WHERE i.id IS NULL",
+        "what is sold is an item that exists",
+    ),
+    must_hold(
+        "every-comment-has-a-rating",
+        "SELECT c.id, c.to_user FROM comments c LEFT JOIN ratings r ON r.user_id = c.to_user WHERE r.user_id IS NULL",
+        "comments are on users that are rated",
+    ),
 )
 
 _ENTRY = APPLICATIONS["rubis"]

@@ -170,6 +170,19 @@ class Installation:
             f"DROP TABLE IF EXISTS {quoted(self.prefix + name, self.translator.dialect)}" for name in names
         )
 
+    def rows(self, table: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
+        """What a table holds at this moment."""
+        self._freed = False
+        dialect = self.translator.dialect
+        names = ", ".join(quoted(name, dialect) for name in columns)
+        connection = self._connect()
+        try:
+            return self._read(
+                connection, f"table {table}", f"SELECT {names} FROM {quoted(self.prefix + table, dialect)}"
+            )
+        finally:
+            connection.close()
+
     def broken(self, after: int) -> list[Broken]:
         """The invariants that do not hold at this moment; nobody else may be at work."""
         self._freed = False
@@ -179,7 +192,7 @@ class Installation:
             for invariant in self.application.invariants:
                 limited = replace(invariant.violations, limit=invariant.violations.limit or Literal(_SHOWN))
                 text, _ = self.translator.private_text(limited)
-                rows = self._read(connection, invariant.name, text)
+                rows = self._read(connection, f"invariant {invariant.name}", text)
                 if rows:
                     columns = labels(limited, self.application.schema)
                     found.append(Broken(invariant.name, invariant.meaning, columns, tuple(rows[:_SHOWN]), after))
@@ -205,8 +218,8 @@ class Installation:
             except Aborted:
                 connection.rollback()
             except StatementFailed as error:
-                raise UsageError(f"the invariant {name} cannot be looked at: {error}") from None
-        raise DatabaseUnavailable(f"the invariant {name} could not be looked at: aborted again and again")
+                raise UsageError(f"the {name} cannot be looked at: {error}") from None
+        raise DatabaseUnavailable(f"the {name} could not be looked at: aborted again and again")
 
     @contextmanager
     def _patiently(self, connection: SqlConnection, seconds: float = FILL_S) -> Iterator[None]:

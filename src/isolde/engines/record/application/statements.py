@@ -1,8 +1,8 @@
-"""A client of the workload ``predicates``: statements by key and by conditions, as its plan has them."""
+"""Clients that send the statements that their plans have: the workloads ``predicates`` and ``counter``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -16,12 +16,12 @@ from isolde.engines.record.journal import Journal
 from isolde.engines.record.line import Line
 from isolde.engines.record.run import Job, Worker
 from isolde.tx.dialects import Dialect
-from isolde.workloads.predicates import Draws, Mix, Step
+from isolde.workloads.predicates import Step
 
 Plan = tuple[Step, ...]
 
 
-class PredicateClient(Client[Plan]):
+class StatementClient(Client[Plan]):
     """Sends the statements of one transaction after the other, all at one level."""
 
     def __init__(
@@ -47,23 +47,21 @@ class PredicateClient(Client[Plan]):
                 handle.run(step.then.sql, {**step.then.parameters, "value": answer.rows[0][0] + 1})
 
 
-def predicate_job(
+def statement_job(
     installation: Installation,
     offer: Offer,
-    mix: Mix,
+    plans: Callable[[int, Surroundings], Callable[[], Plan]],
     *,
-    operations: int,
     sessions: int,
     directory: Path,
     meta: Mapping[str, Any],
     seed: int,
 ) -> Job:
-    """A run of the workload on its table, which is installed, without bounds yet."""
-    keys = installation.scale["keys"]
+    """A run of statements on tables that are installed, without bounds yet; ``plans`` gives those of a session by its number."""
 
     def worker(number: int, journal: Journal, shared: Surroundings) -> Worker:
-        client = PredicateClient(number, journal, shared, translator=installation.translator, offer=offer)
-        return Worker(client, Draws(mix, keys, operations, number, seed=seed).next)
+        client = StatementClient(number, journal, shared, translator=installation.translator, offer=offer)
+        return Worker(client, plans(number, shared))
 
     table = Table(installation.prefix, Kind.REGISTERS, 0)
     return Job(installation.database, table, sessions, directory, (), meta, worker, seed)
