@@ -188,8 +188,9 @@ class StoreSearch:
             start = ask.start if ask.start is not None else entry.start
             end = ask.end if ask.end is not None else entry.end
             middle = fallback + place if start is None or end is None else (start + end) // 2
-            if ask.start is None and entry.end is not None:
-                middle = entry.end
+            if entry.end is not None and (ask.start is None or not ask.is_query):
+                # What changes rows may have waited for them: it was done just before its answer.
+                middle = entry.end if ask.end is None else ask.end
             found.append(_Action(entry, place, ask, start, None if entry.maybe and ask.end is None else end, middle))
         last = entry.asks[-1].end if entry.asks else None
         start = last if last is not None else entry.start
