@@ -76,8 +76,13 @@ def store_of(log: Log) -> str:
 
 
 def readings_of(log: Log, settings: Mapping[str, str]) -> list[StoreReading]:
-    """The levels of the log's own database, the strongest first; read uncommitted is not considered."""
+    """The levels of the log's own database, the strongest first; read uncommitted is not considered.
+
+    A database that has no model has none, whichever dialect it speaks (DuckDB's is PostgreSQL's).
+    """
     store = store_of(log)
+    if log.history.store and log.history.store.lower().split()[:1] != [store]:
+        return []
     known = [row.level for row in STORE_LEVELS if row.store.value == store and row.level != _NOT_CONSIDERED]
     strongest = sorted(dict.fromkeys(known), key=lambda level: _STRENGTH.get(level, 0))
     return [store_reading(f"{store}:{level}", settings) for level in strongest]
