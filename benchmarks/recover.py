@@ -3,7 +3,7 @@
 In turns on one private server, the same plans: seconds of the run as it is, of the run that is listened to, and seconds that
 the database is asked afterwards. Everything is a ratio to the run as it is.
 
-    python benchmarks/recover.py [--rounds N] [--transactions N] [--only DATABASE]
+    python benchmarks/recover.py [--rounds N] [--transactions N] [--only DATABASE] [--tidb URL]
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from contextlib import nullcontext
 
 from isolde.databases.recoveries import started_with
 from isolde.databases.servers import start
@@ -26,6 +27,7 @@ CASES = (
     ("mariadb", "repeatable-read", "mini"),
     ("etcd", "serializable", "mini"),
     ("redis", "watch", "mini"),
+    ("tidb", "repeatable-read", "mini"),
 )
 KEYS = "1000"
 
@@ -57,18 +59,20 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--transactions", type=int, default=3000)
     parser.add_argument("--only", default="", help="one database")
+    parser.add_argument("--tidb", metavar="URL", help="a TiDB that runs; none is started")
     arguments = parser.parse_args()
     print("| database | level | workload | run, µs a transaction | listened to, ratio | recovery after it, ratio |")
     print("| --- | --- | --- | --- | --- | --- |")
     for kind, isolation, workload in CASES:
-        if arguments.only not in ("", kind):
+        if arguments.only not in ("", kind) or (kind == "tidb" and arguments.tidb is None):
             continue
         few = arguments.transactions // 10 if workload == "tpcc" or kind == "etcd" else arguments.transactions
-        with start(kind, **started_with(kind)) as server:
+        with nullcontext() if kind == "tidb" else start(kind, **started_with(kind)) as server:
+            url = arguments.tidb if server is None else server.url
             plain, listened, asked = [], [], []
             for _ in range(arguments.rounds):
-                plain.append(ran(server.url, isolation, workload, few)[0])
-                run, after = ran(server.url, isolation, workload, few, "--certify")
+                plain.append(ran(url, isolation, workload, few)[0])
+                run, after = ran(url, isolation, workload, few, "--certify")
                 listened.append(run)
                 asked.append(after)
         base = statistics.median(plain)

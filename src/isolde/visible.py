@@ -8,8 +8,17 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
+
+# As wide as the terminal, within what can be read; where there is none, as wide as can be read.
+_WIDEST, _NARROWEST = 110, 60
+WIDTH = (
+    max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns)) if sys.stdout.isatty() else _WIDEST
+)
+"""How many signs a line of running text has at most."""
 
 Paint = Callable[[str, str], str]
 """Gives a text a colour."""

@@ -21,6 +21,7 @@ from isolde.campaigns.certify import (
     refuse_uncertain,
 )
 from isolde.campaigns.check import CheckOptions, check_file
+from isolde.campaigns.lead import lead
 from isolde.campaigns.options import RUNS, Listener, RunInterrupted, RunOptions
 from isolde.campaigns.target import Target
 from isolde.campaigns.windows import WindowCheck
@@ -105,7 +106,12 @@ def run_keys(target: Target, settings: Settings, options: RunOptions, listener: 
                 recorded.certified = certified(recovery, recorded.outcome, recorded.history)
         report = _judged(recorded, asked, options)
         facts = _facts(recorded, asked, offer, settings, database.version())
-        report = replace(report, facts=(*report.facts, replace(facts, table=table.name if options.keep else None)))
+        facts = replace(
+            facts,
+            table=table.name if options.keep else None,
+            lead=lead(report, offer, database.version(), _columns(recorded)),
+        )
+        report = replace(report, facts=(*report.facts, facts))
         listener.found(report)
         if recorded.outcome.interrupted:
             raise RunInterrupted(recorded.history, private.done())
@@ -172,6 +178,13 @@ def _judged(recorded: _Recorded, asked: list[Level], options: RunOptions) -> Rep
     if options.faults:
         findings.append(_durable(recorded.lost))
     return replace(report, findings=tuple(findings))
+
+
+def _columns(recorded: _Recorded) -> Columns | None:
+    """The history, if it was judged whole and by its values."""
+    if recorded.certified is not None or recorded.windows is not None:
+        return None
+    return read(str(recorded.history))
 
 
 def _durable(lost: Sequence[Lost] | None) -> Finding:

@@ -451,10 +451,12 @@ ADAPTER = Adapter(
         transactions="START TRANSACTION … COMMIT on InnoDB tables",
         lists="text, appended to by CONCAT",
         sql="the drivers' parameters, %s",
-        order="the binary log by rows, with the program mariadb-binlog; what statements see, from READ COMMITTED up",
+        order="the binary log by rows, with the program mariadb-binlog; what statements see, from READ COMMITTED up; "
+        "of TiDB the timestamps of versions and statements",
     ),
     open=_open,
-    untested="TiDB, which names itself behind mysql://: levels and errors as documented; its order is not asked for",
+    untested="Dolt, which names itself behind mysql://: as documented; TiDB was tried on one process with its store in "
+    "memory (unistore), not on a cluster; MySQL itself: its order is not asked for",
     dialect=dialects.Dialect.MYSQL,
     counts="found",
     driver="MySQLdb",

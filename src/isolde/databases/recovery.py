@@ -72,13 +72,15 @@ class Listening(Connection, Protocol):
 class Lookup:
     """A query for the primary keys of the rows that a statement finds, with its parameters; ``table`` as in the history.
 
-    ``keys`` are those primary keys if the statement names them itself: nothing else can it change.
+    ``keys`` are those primary keys if the statement names them itself: nothing else can it change. ``partly`` are the columns
+    of the primary key that a condition names, by their places in it.
     """
 
     text: str
     parameters: Sequence[object]
     table: str
     keys: tuple[tuple[Any, ...], ...] | None = None
+    partly: tuple[tuple[int, Any], ...] = ()
 
 
 class ListeningSql(SqlConnection, Protocol):

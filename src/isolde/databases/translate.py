@@ -40,21 +40,25 @@ _NAME_MAX = 63
 class Finds:
     """The query for the primary keys of the rows that a statement means to change or lock; ``table`` as the application calls it.
 
-    The query of an insert is empty: which rows it meets is known by their keys. ``keys`` are those that the statement names.
+    The query of an insert is empty: which rows it meets is known by their keys. ``keys`` are those that the statement names,
+    ``partly`` the columns of the primary key that a condition names.
     """
 
     table: str
     text: str
     parameters: tuple[str, ...]
     keys: tuple[tuple[Parameter | Literal, ...], ...] | None = None
+    partly: tuple[tuple[int, Parameter | Literal], ...] = ()
 
     def keys_of(self, given: Mapping[str, Any]) -> tuple[tuple[Any, ...], ...] | None:
         """The primary keys that the statement names, with these parameters."""
         if self.keys is None:
             return None
-        return tuple(
-            tuple(given[part.name] if isinstance(part, Parameter) else part.value for part in key) for key in self.keys
-        )
+        return tuple(tuple(_value(part, given) for part in key) for key in self.keys)
+
+    def partly_of(self, given: Mapping[str, Any]) -> tuple[tuple[int, Any], ...]:
+        """The parts of primary keys that the statement names, with these parameters."""
+        return tuple((place, _value(part, given)) for place, part in self.partly)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,11 @@ class Translator:
         keys = tuple(Item(Name(column, source.name)) for column in table.primary_key)
         text, parameters = self.private_text(Select(keys, source, where))
         moves = isinstance(node, Update) and any(made.column in table.primary_key for made in node.assignments)
-        return Finds(table.name, text, parameters, None if moves else _named(where, table.primary_key))
+        named = {} if moves else _named(where)
+        columns = table.primary_key
+        partly = tuple((place, named[column]) for place, column in enumerate(columns) if column in named)
+        whole = (tuple(part for _, part in partly),) if len(partly) == len(columns) else None
+        return Finds(table.name, text, parameters, whole, partly)
 
     def _inserted(self, node: Insert) -> tuple[tuple[Parameter | Literal, ...], ...] | None:
         """The primary keys of the rows that an insert of values brings."""
@@ -184,8 +192,12 @@ def _asks_elsewhere(where: Expression | None) -> bool:
     return where is not None and any(isinstance(found, Select) for found in parts(where))
 
 
-def _named(where: Expression | None, columns: tuple[str, ...]) -> tuple[tuple[Parameter | Literal, ...], ...] | None:
-    """The one primary key that a condition names, if it says of each column what it equals."""
+def _value(part: Parameter | Literal, given: Mapping[str, Any]) -> Any:
+    return given[part.name] if isinstance(part, Parameter) else part.value
+
+
+def _named(where: Expression | None) -> dict[str, Parameter | Literal]:
+    """The columns of which a condition says what they equal."""
     equal: dict[str, Parameter | Literal] = {}
     left = [] if where is None else [where]
     while left:
@@ -198,7 +210,7 @@ def _named(where: Expression | None, columns: tuple[str, ...]) -> tuple[tuple[Pa
                 equal[column] = value
             case _:
                 pass
-    return (tuple(equal[column] for column in columns),) if set(columns) <= equal.keys() else None
+    return equal
 
 
 def _with_a_type(found: Any) -> Any:

@@ -51,8 +51,8 @@ from isolde.findings import (
 from isolde.formats.jsonl import transaction_line
 from isolde.history import History, Key
 from isolde.report.document import anomaly_document
-from isolde.report.terminal import COLOURS, WIDTH, WORDS, label, pictures
-from isolde.visible import Paint, safe_lines, visible
+from isolde.report.terminal import COLOURS, WORDS, label, pictures
+from isolde.visible import WIDTH, Paint, safe_lines, visible
 
 
 def general_document(report: Report) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from isolde.findings import (
     WeakestLevel,
 )
 from isolde.report.general import broken_document, general_document
-from isolde.report.terminal import COLOURS, WIDTH
-from isolde.visible import Paint, safe_lines, visible
+from isolde.report.terminal import COLOURS
+from isolde.visible import WIDTH, Paint, safe_lines, visible
 
 
 def infer_document(report: Report) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from isolde.findings import Verdict
 from isolde.history.json_text import json_text
-from isolde.report.terminal import COLOURS, WIDTH, WORDS
-from isolde.visible import Paint, safe_lines, visible
+from isolde.report.terminal import COLOURS, WORDS
+from isolde.visible import WIDTH, Paint, safe_lines, visible
 
 _NAMED = ("level", "invariant", "isolation", "store", "transaction", "name")
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from typing import Any
 
 from isolde.findings import CertificateFacts, LostWrite, Ran, RunFacts, SqlRunFacts
-from isolde.visible import visible
+from isolde.visible import WIDTH, visible
 
 _LOST_SHOWN = 5
 _COUNTERS = "counter"
@@ -41,7 +42,16 @@ def render_run(facts: RunFacts) -> str:
         lines += [f"    {lost.sentence}" for lost in (facts.lost or ())[:_LOST_SHOWN]]
     if facts.table is not None:
         lines.append(f"  kept       the table {facts.table}")
-    return "\n".join(map(visible, lines))
+    shown = textwrap.wrap(visible(facts.lead), WIDTH) if facts.lead else []
+    for line in map(visible, lines):
+        # Commands stay in one piece.
+        shown += [line] if line.startswith("  again") else _wrapped(line)
+    return "\n".join(shown)
+
+
+def _wrapped(line: str) -> list[str]:
+    later = " " * 13 if line.startswith("  ") else "  "
+    return textwrap.wrap(line, WIDTH, subsequent_indent=later, break_on_hyphens=False, break_long_words=False)
 
 
 def run_document(facts: RunFacts) -> dict[str, Any]:
@@ -49,6 +59,7 @@ def run_document(facts: RunFacts) -> dict[str, Any]:
     ran = facts.ran
     return {
         "run": {
+            **({"lead": facts.lead} if facts.lead else {}),
             "database": facts.database,
             "isolation": facts.isolation,
             "claims": facts.claims.value,

@@ -33,12 +33,11 @@ from isolde.findings import (
 )
 from isolde.history import Sql, Transaction, TxnId, render_operation
 from isolde.history.json_text import json_text
-from isolde.visible import Paint, safe_lines, visible
+from isolde.visible import WIDTH, Paint, safe_lines, visible
 
 WORDS = {Verdict.SATISFIED: "satisfied", Verdict.VIOLATED: "VIOLATED", Verdict.UNDECIDED: "undecided"}
 COLOURS = {Verdict.SATISFIED: "green", Verdict.VIOLATED: "red", Verdict.UNDECIDED: "yellow"}
 _OPS_MAX = 12
-WIDTH = 110
 
 
 def render_report(report: Report, paint: Paint = lambda text, _: text, *, all_cases: bool = False) -> str:

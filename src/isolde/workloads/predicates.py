@@ -159,7 +159,8 @@ class Step:
 
 
 class Draws:
-    """What one session means to do. ``alone``: a change by a condition is the only write of its transaction.
+    """What one session means to do. ``alone``: a change by a condition is the only write of its transaction, and what is deleted
+    by its key is not written otherwise.
 
     That is for databases which tell only the last version that a transaction made of a row.
     """
@@ -176,6 +177,9 @@ class Draws:
         first = next((place for place, deed in enumerate(deeds) if deed in _BY_CONDITION), None)
         if self._alone and first is not None:
             deeds = [deed if place == first or deed not in _WRITES else Deed.RANGE for place, deed in enumerate(deeds)]
+        if self._alone and Deed.DELETE in deeds:
+            one = deeds.index(Deed.DELETE)
+            deeds = [deed if place == one or deed not in _WRITES else Deed.READ for place, deed in enumerate(deeds)]
         return tuple(self._step(deed) for deed in deeds)
 
     def _step(self, deed: Deed) -> Step:

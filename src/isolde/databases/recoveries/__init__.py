@@ -10,6 +10,7 @@ from isolde.databases.recovery import Recovery, Scope
 from isolde.errors import UsageError
 
 _KINDS = ("postgresql", "mariadb", "etcd", "redis", "sqlite")
+_NAMED = {"TiDB ": "tidb", "CockroachDB ": "cockroachdb"}
 
 # What a server that is started for a run is started with, so that it can tell.
 _STARTED_WITH: Mapping[str, Mapping[str, object]] = {
@@ -34,7 +35,8 @@ def refuse_silent(adapter: Adapter) -> None:
 def begin_recovery(adapter: Adapter, database: Database, scope: Scope, offers: tuple[Offer, ...]) -> Recovery:
     """Begins to listen to the database; the tables are there, and the run's transactions have one of these levels."""
     refuse_silent(adapter)
-    kind = "tidb" if database.version().startswith("TiDB ") else adapter.name
+    # Who speaks the protocol of another database has an order of its own.
+    kind = next((kind for name, kind in _NAMED.items() if database.version().startswith(name)), adapter.name)
     module = import_module(f"isolde.databases.recoveries.{kind}")
     recovery: Recovery = module.begin_recovery(database, scope, offers)
     return recovery

@@ -119,6 +119,9 @@ class ListeningPostgresql(PostgresqlConnection):
         return heard.changed
 
     def compare_and_set(self, key: int, expected: int | None, new: int) -> Swap:
+        if expected is None:
+            # A read and an insert, each heard as what it is.
+            return self._insert_if_absent(key, new)
         text = self._texts.swap
         if not self._looks_again:
             return Swap(self._changed(self._run(_asked(text, None, 3), (new, key, expected)), reads=True) > 0)

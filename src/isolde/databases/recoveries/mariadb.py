@@ -152,6 +152,9 @@ class ListeningMariadb(MariadbConnection):
         self._note(reads=False)
 
     def compare_and_set(self, key: int, expected: int | None, new: int) -> Swap:
+        if expected is None:
+            # A read and an insert, each heard as what it is.
+            return self._insert_if_absent(key, new)
         swap = super().compare_and_set(key, expected, new)
         self._note(reads=self._at in _LOCKING)
         return swap

@@ -50,7 +50,8 @@ _MILLISECOND_BITS = 18
 class Heard:
     """Of an operation: when its transaction began, and the timestamp that it read at, if it read.
 
-    ``changes``: it wrote, to the rows with these ``keys``; where they are ``None``, to whatever ``lookup`` finds.
+    ``changes``: it wrote, to the rows with these ``keys``; where they are ``None``, to whatever ``lookup`` finds. ``deletes`` and
+    ``inserts`` say how.
     """
 
     start: int
@@ -58,6 +59,8 @@ class Heard:
     changes: bool = False
     keys: tuple[ObjectId, ...] | None = None
     lookup: Lookup | None = None
+    deletes: bool = False
+    inserts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,7 @@ class ListeningTidb(MariadbConnection):
     def delete(self, key: int) -> bool:
         found = super().delete(key)
         # One that finds nothing is no operation.
-        self._heard = Heard(self._start, None, True, (key,)) if found else None
+        self._heard = Heard(self._start, None, True, (key,), deletes=True) if found else None
         return found
 
     def append(self, key: int, element: int) -> None:
@@ -133,6 +136,9 @@ class ListeningTidb(MariadbConnection):
         self._heard = Heard(self._start, None, True, (key,))
 
     def compare_and_set(self, key: int, expected: int | None, new: int) -> Swap:
+        if expected is None:
+            # A read and an insert, each heard as what it is.
+            return self._insert_if_absent(key, new)
         swap = super().compare_and_set(key, expected, new)
         self._heard = Heard(self._start, self._read_at(newest=True), swap.applied, (key,))
         return swap
@@ -141,13 +147,15 @@ class ListeningTidb(MariadbConnection):
 
     def execute_found(self, statement: str, parameters: Sequence[Any], lookup: Lookup | None) -> Rows:
         answer = self.execute(statement, parameters)
-        plain = _QUOTED.sub("''", statement).lstrip()
-        changes = not plain.upper().startswith("SELECT")
+        plain = _QUOTED.sub("''", statement).lstrip().upper()
+        changes = not plain.startswith("SELECT")
         at = self._read_at(newest=changes or _CURRENT.search(plain) is not None)
         keys = None
         if lookup is not None and lookup.keys is not None:
             keys = tuple(RowId(lookup.table, key) for key in lookup.keys)
-        self._heard = Heard(self._start, at, changes and answer.count != 0, keys, lookup)
+        changes &= answer.count != 0
+        deletes, inserts = plain.startswith("DELETE"), plain.startswith(("INSERT", "REPLACE"))
+        self._heard = Heard(self._start, at, changes, keys, lookup, deletes, inserts)
         return answer
 
 
@@ -188,8 +196,8 @@ class TidbRecovery:
         try:
             with closing(self._database.administrator()) as session, patiently(session, 600.0):
                 finds = Finds(session)
-                things = {*self._first, *self._rows_now(session), *_changed(accounts, finds)}
-                stored = self._stored(session, things)
+                rows = {*self._first, *self._rows_now(session)}
+                stored = self._stored(session, changed_rows(accounts, rows))
                 _refuse_collected(session, self._since)
                 source = f"{self._database.version()}, timestamps of versions and statements"
                 return certificate_of(source, stored, accounts, self._since, finds)
@@ -292,16 +300,25 @@ class Finds:
 Found = Callable[[Lookup, int], frozenset[ObjectId]]
 
 
-def _changed(accounts: Sequence[Account], finds: Found) -> Iterator[ObjectId]:
-    """Rows that may be gone again: those that changes name, and what other changes found."""
-    for account in accounts:
-        for _, heard in _operations(account):
-            if not heard.changes or account.ended is Ended.ABORTED:
-                continue
-            if heard.keys is not None:
-                yield from heard.keys
-            elif heard.lookup is not None and heard.lookup.text and heard.at is not None:
-                yield from finds(heard.lookup, heard.at)
+def changed_rows(accounts: Sequence[Account], rows: Iterable[ObjectId]) -> set[ObjectId]:
+    """The rows whose versions are asked for: what changes name, and of all rows that there were what others may have changed.
+
+    ``rows`` are those at the begin and at the end. A row that came and went meanwhile is named by the insert that brought it.
+    """
+    changes = [
+        heard
+        for account in accounts
+        if account.ended is not Ended.ABORTED
+        for _, heard in _operations(account)
+        if heard.changes
+    ]
+    named = {key for heard in changes if heard.keys is not None for key in heard.keys}
+    vague = [heard for heard in changes if heard.keys is None]
+    if any(heard.inserts for heard in vague) and any(heard.deletes for heard in changes):
+        raise DatabaseUnavailable(
+            "rows that a statement inserts without naming their keys may be gone again, and nobody tells which they were"
+        )
+    return named | {row for row in {*rows, *named} if any(_may_change(heard, row) for heard in vague)}
 
 
 def _operations(account: Account) -> list[tuple[int, Heard]]:
@@ -324,12 +341,13 @@ def certificate_of(
             made[version.start].append(thing)
             committed[version.start] = version.commit
     places = {start: _places(writers[start], things, finds) for start, things in made.items()}
+    undone = _undone(accounts, made)
     objects: dict[ObjectId, Installed] = {}
     for thing, versions in stored.items():
         ours = [version.start for version in versions if version.commit > since]
-        if ours:
-            told = tuple((writers[start].transaction, places[start][thing]) for start in ours)
-            objects[thing] = Installed((None, *told))
+        told = tuple((writers[start].transaction, places[start][thing]) for start in ours)
+        if told or thing in undone:
+            objects[thing] = Installed((None, *told), partial=thing in undone)
     order = sorted(committed, key=lambda start: committed[start])
     timestamps = [committed[start] for start in order]
     reads: dict[VersionId, VersionSet] = {}
@@ -341,6 +359,19 @@ def certificate_of(
             if heard.at is not None:
                 reads[account.transaction, place] = VersionSet(Sees(bisect_right(timestamps, heard.at)))
     return Certificate(source, objects, tuple(writers[start].transaction for start in order), reads)
+
+
+def _undone(accounts: Sequence[Account], made: Mapping[int, Sequence[ObjectId]]) -> set[ObjectId]:
+    """Rows that a transaction brought and removed again: of that the store keeps nothing, so that its place is not told."""
+    found: set[ObjectId] = set()
+    for account in accounts:
+        operations = _operations(account)
+        if account.ended is not Ended.COMMITTED or not operations:
+            continue
+        last = {key: heard for _, heard in operations if heard.changes and heard.keys is not None for key in heard.keys}
+        kept = {*made.get(operations[0][1].start, ())}
+        found |= {key for key, heard in last.items() if heard.deletes and key not in kept}
+    return found
 
 
 def _places(account: Account, things: Sequence[ObjectId], finds: Found) -> dict[ObjectId, int]:
@@ -371,7 +402,9 @@ def _last(account: Account, changes: Sequence[tuple[int, Heard]], thing: ObjectI
 def _may_change(heard: Heard, thing: ObjectId) -> bool:
     if heard.keys is not None:
         return thing in heard.keys
-    return heard.lookup is None or not isinstance(thing, RowId) or heard.lookup.table == thing.table
+    if heard.lookup is None or not isinstance(thing, RowId):
+        return True
+    return heard.lookup.table == thing.table and all(thing.key[place] == part for place, part in heard.lookup.partly)
 
 
 def _refuse_hidden_keys(session: MariadbConnection, table: str, called: str) -> None:

@@ -61,7 +61,8 @@ class RecordedHandle(DatabaseHandle):
         lookup = None
         if ready.finds is not None:
             given = [self._given[name] for name in ready.finds.parameters]
-            lookup = Lookup(ready.finds.text, given, ready.finds.table, ready.finds.keys_of(self._given))
+            finds, values_of = ready.finds, self._given
+            lookup = Lookup(finds.text, given, finds.table, finds.keys_of(values_of), finds.partly_of(values_of))
         return cast(ListeningSql, self._connection).execute_found(ready.text, values, lookup)
 
     def _answered(self, ready: Ready, values: Sequence[Any]) -> Answer:

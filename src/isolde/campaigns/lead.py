@@ -1,0 +1,68 @@
+"""The sentence that a run begins with: what a person asks is whether the level does what its name says."""
+
+from __future__ import annotations
+
+from isolde._core import Columns
+from isolde.databases import Offer
+from isolde.engines.check import check
+from isolde.findings import Anomaly, Report, Verdict
+from isolde.levels import implies
+from isolde.levels.promises import promise_of
+
+_DEEDS = {
+    "lost-update": "lost an update",
+    "write-skew": "let a write skew pass",
+    "long-fork": "showed a long fork",
+    "fractured-read": "showed a fractured read",
+    "non-repeatable-read": "showed a non-repeatable read",
+    "causality-violation": "showed an effect without its cause",
+    "aborted-read": "showed what was rolled back",
+    "intermediate-read": "showed what was overwritten before its commit",
+    "thin-air-read": "showed a value that nobody wrote",
+    "real-time-violation": "went back in time",
+    "phantom": "let a phantom pass",
+}
+
+
+def lead(report: Report, offer: Offer, version: str, columns: Columns | None) -> str:
+    """What was met, in one sentence. ``columns``: the history, to look at what the level's name promises beyond its claim."""
+    database = version.split(maxsplit=1)[0] if version else "the database"
+    if not report.size.committed:
+        return ""
+    met = next((one for f in report.findings if f.verdict is Verdict.VIOLATED for one in f.anomalies), None)
+    if met is not None:
+        return f"{_sentence(met, offer, database)} It claims {offer.claims.value}."
+    beyond = _beyond(report, offer, columns)
+    if beyond is not None:
+        return _sentence(beyond[0], offer, database) + beyond[1]
+    if report.verdict is Verdict.SATISFIED:
+        return f"{_level(offer, database)} kept its promise in {report.size.committed:,} transactions."
+    return ""
+
+
+def _sentence(anomaly: Anomaly, offer: Offer, database: str) -> str:
+    deed = _DEEDS.get(anomaly.name, f"showed {anomaly.name}")
+    return f"{_level(offer, database)} {deed}: {anomaly.explanation}"
+
+
+def _level(offer: Offer, database: str) -> str:
+    """The level as the database calls it, or where that is a statement, as the command line does."""
+    return f"{database} at '{offer.name}'" if offer.called.startswith("BEGIN") else f"{offer.called} of {database}"
+
+
+def _beyond(report: Report, offer: Offer, columns: Columns | None) -> tuple[Anomaly, str] | None:
+    """What breaks the promise of the level's name, where its database claims less; and a sentence about that."""
+    promise = promise_of(offer.name)
+    if promise is None or columns is None or report.frontier is None:
+        return None
+    level = promise.literature
+    if not any(entry.level is level or implies(level, entry.level) for entry in report.frontier.weakest_violated):
+        return None
+    found = check(columns, [level]).findings[0].anomalies
+    if not found:
+        return None
+    text = (
+        f" The database claims no more than {offer.claims.value} of this level, and keeps to that; in the literature its name"
+        f" means {level.value} ({promise.source}), in the standard {promise.standard}."
+    )
+    return found[0], text
