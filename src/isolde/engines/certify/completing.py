@@ -165,9 +165,11 @@ class Completions:
         if may_stay_out and not one.required:
             yield from self._all(orders, effective, without | {one.missing})
         line = orders[number]
+        # A transaction's own versions come in the order in which it made them.
+        lowest = max((at + 1 for at, version in enumerate(line) if version[0] == txn), default=0)
         for place in one.places:
             guess = self._guess(line, place)
-            for at in sorted(range(len(line) + 1), key=lambda at: abs(at - guess)):
+            for at in sorted(range(lowest, len(line) + 1), key=lambda at: abs(at - guess)):
                 longer = {**orders, number: (*line[:at], place, *line[at:])}
                 if self._in_circles(longer, effective):
                     continue
