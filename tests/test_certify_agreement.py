@@ -55,15 +55,19 @@ def test_verdicts_over_keys_are_those_of_the_definition_on_many_histories() -> N
 
 
 def _agree_on_partial_orders(seeds: range) -> None:
+    left_open = 0
     for seed in seeds:
         history, certificate = random_case(seed)
         certificate = forgetful(seed, certificate)
         if how_many(history, certificate) > 120:
             continue
         expected = of_some_completion(history, certificate)
-        for level, found in verdicts(history, certificate).items():
-            # A strict level is left open where times are missing.
-            assert found == expected[level] or (found is None and level.startswith("strict")), f"seed {seed}, {level}"
+        found = verdicts(history, certificate)
+        for level, verdict in found.items():
+            assert verdict in (None, expected[level]), f"seed {seed}, {level}"
+        # A strict level is left open where times are missing, the others where what a version is hangs on its place.
+        left_open += any(verdict is None and not level.startswith("strict") for level, verdict in found.items())
+    assert left_open <= len(seeds) / 50
 
 
 def test_a_level_holds_if_some_order_that_completes_a_partial_one_keeps_it() -> None:

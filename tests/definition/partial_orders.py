@@ -36,10 +36,20 @@ def _lines(history: History, thing: ObjectId, told: Installed) -> list[tuple[Ver
             and op.content.get("error") is None
             and (text := Text(op.content["sql"], ())).kind != "select"
             and text.target == thing.table
-            and (transaction.id, index) not in listed
+            and all(index > other for name, other in listed if name == transaction.id)
         ]
-        found |= {(*line[:at], place, *line[at:]) for line in found for place in places for at in range(len(line) + 1)}
+        found |= {
+            (*line[:at], place, *line[at:])
+            for line in found
+            for place in places
+            for at in range(_after_own(line, place), len(line) + 1)
+        }
     return sorted(found, key=repr)
+
+
+def _after_own(line: tuple[VersionId, ...], place: VersionId) -> int:
+    """A transaction's own versions come in the order in which it made them."""
+    return max((at + 1 for at, version in enumerate(line) if version[0] == place[0]), default=0)
 
 
 def verdicts(history: History, certificate: Certificate) -> dict[str, bool]:

@@ -15,9 +15,13 @@ pub const INITIAL_VERSION: u32 = u32::MAX;
 /// What a plain certificate says.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Plain {
-    /// The versions of keys, oldest first, chain by chain: the operations that wrote them, and perhaps [`INITIAL_VERSION`] first.
-    /// `complete`: the order of every key that was written is told as a whole.
-    Orders { chains: Vec<Vec<u32>>, complete: bool },
+    /// Orders of the versions of keys.
+    Orders {
+        /// The versions of a key, oldest first: the operations that wrote them, and perhaps [`INITIAL_VERSION`] first.
+        chains: Vec<Vec<u32>>,
+        /// Whether the order of every key that was written is told as a whole.
+        complete: bool,
+    },
     /// The transactions in the order in which the database says that they took effect.
     Serial(Vec<u32>),
 }

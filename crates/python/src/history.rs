@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use isolde_history as core;
-use isolde_history::{Compression, Error, Format, Op, Output, Plain, Reading, Status, Writing};
+use isolde_history::{Compression, Error, Format, Output, Plain, Reading, Status, Writing};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

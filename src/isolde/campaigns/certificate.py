@@ -121,8 +121,9 @@ def _completed(report: Report, completions: Completions, judging: Judging) -> Re
         else:
             tried = f"{completions.tried:,} order{'s' * (completions.tried != 1)}"
             reason = NotProved(
-                f"the order of some rows is only partial, and none of the {tried} tried that complete it keeps the level; there"
-                " are more (--budget)"
+                completions.reason
+                or f"the order of some rows is only partial, and none of the {tried} tried that complete it keeps the level;"
+                " there are more (--budget)"
             )
             found[level] = Finding(HistoryLevel(level), Verdict.UNDECIDED, "search", evidence=(reason,))
     return replace(report, findings=tuple(found[one.level] for one in report.findings))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from isolde.engines.certify.evaluate import Circular, Evaluation
 from isolde.engines.certify.fit import Place
@@ -28,8 +28,8 @@ Orders = Mapping[int, tuple[Place, ...]]
 """By object, its versions."""
 Missing = tuple[int, int]
 """An object, and a transaction that wrote it and has no version of it."""
-_STEPS_A_STATEMENT = 500
-_ROUNDS_MAX = 20
+_STEPS_A_STATEMENT = 200
+_ROUNDS_MAX = 100
 _UNKNOWN_MAX = 10
 
 
@@ -56,21 +56,30 @@ class Completions:
         self.world, self.session_order, self.judge = world, session_order, judge
         self.exhausted = False
         self.tried = 0
+        self.reason = ""
+        """Why some of them could not be tried."""
         self._left = 0
         self._whole = True
+        self._last: tuple[World, Evaluation | None] | None = None
         self._partial = frozenset(number for number, line in world.lines.items() if not line.complete)
         self._given: set[tuple[tuple[int, tuple[Place, ...]], ...]] = set()
 
     def told(self, levels: Sequence[Level], budget: int) -> Iterator[Told]:
         """What each of them tells of these levels, as long as the budget lasts."""
         self.exhausted, self.tried, self._whole, self._given = False, 0, True, set()
+        self._last = None
         self._left = max(2, budget // (_STEPS_A_STATEMENT * max(1, len(self.world.asked))))
-        for world, evaluation in self._worlds():
+        for world, evaluation in chain(self._worlds(), self._incomplete()):
             self.tried += 1
             yield told_by_tables(
                 world, levels, session_order=self.session_order, judge=self.judge, evaluation=evaluation
             )
         self.exhausted = self._whole and self._left >= 0
+
+    def _incomplete(self) -> Iterator[tuple[World, Evaluation | None]]:
+        """If no order completes what was told, one that does not: it shows what a statement wrote and nobody tells of."""
+        if self.tried == 0 and self._last is not None:
+            yield self._last
 
     # Which
 
@@ -104,23 +113,45 @@ class Completions:
             if found is None:
                 return
             world, evaluation, wanted = found
-            required = [one for one in wanted if one.required]
+            required = [one for one in wanted if one.required or evaluation is None]
             if not required:
                 yield from self._leaf(world, evaluation, orders)
                 return
-            for one in required:
+            for one in self._first(world, required):
                 line, place = orders[one.missing[0]], one.places[0]
                 at = self._guess(line, place)
                 orders = {**orders, one.missing[0]: (*line[:at], place, *line[at:])}
+
+    @staticmethod
+    def _first(world: World, wanted: Sequence[Wanted]) -> list[Wanted]:
+        """Those of transactions that see no other of these: what the others write may turn out otherwise."""
+        writers = {one.missing[1] for one in wanted}
+
+        def sees_another(txn: int) -> bool:
+            places = [(txn, index) for index in range(len(world.history.transactions[txn].ops))]
+            return any(
+                other != txn and world.sees(place, other)
+                for place in places
+                if place in world.reads
+                for other in writers
+            )
+
+        first = wanted[0].missing[1]
+        ready = {first, *(txn for txn in writers if txn != first and not sees_another(txn))}
+        return [one for one in wanted if one.missing[1] in ready]
 
     def _all(
         self, orders: Orders, effective: frozenset[int], without: frozenset[Missing]
     ) -> Iterator[tuple[World, Evaluation | None]]:
         """Every order that goes on from these; ``without`` are versions that were decided not to be there."""
+        self._left -= 1
+        if self._left < 0:
+            return
         found = self._run(orders, effective)
         if found is None:
             return
         world, evaluation, wanted = found
+        self._last = (world, evaluation)
         still = [one for one in wanted if one.missing not in without]
         if not still:
             if not any(one.required for one in wanted):
@@ -134,9 +165,11 @@ class Completions:
         if may_stay_out and not one.required:
             yield from self._all(orders, effective, without | {one.missing})
         line = orders[number]
+        # A transaction's own versions come in the order in which it made them.
+        lowest = max((at + 1 for at, version in enumerate(line) if version[0] == txn), default=0)
         for place in one.places:
             guess = self._guess(line, place)
-            for at in sorted(range(len(line) + 1), key=lambda at: abs(at - guess)):
+            for at in sorted(range(lowest, len(line) + 1), key=lambda at: abs(at - guess)):
                 longer = {**orders, number: (*line[:at], place, *line[at:])}
                 if self._in_circles(longer, effective):
                     continue
@@ -161,9 +194,6 @@ class Completions:
 
     def _run(self, orders: Orders, effective: frozenset[int]) -> tuple[World, Evaluation | None, list[Wanted]] | None:
         """The statements run on these orders, and the versions that are wanted; ``None`` if that is not known."""
-        self._left -= 1
-        if self._left < 0:
-            return None
         world = self.world.with_orders(orders, effective)
         try:
             evaluation = evaluated(world)
@@ -171,10 +201,25 @@ class Completions:
             # Another version may end the circle; which, nobody can tell.
             self._whole = False
             return world, None, []
-        except Undecidable:
+        except Undecidable as reason:
             self._whole = False
-            return None
+            self.reason = self.reason or str(reason)
+            seen = self._seen_alone(world)
+            return (world, None, seen) if seen else None
         return world, evaluation, self._wanted(world, evaluation)
+
+    def _seen_alone(self, world: World) -> list[Wanted]:
+        """Versions that somebody is told to have seen and that are in no order yet: what they are is known once they are."""
+        found = {
+            (number, version[0]): version
+            for told in world.told.values()
+            for number, version in told.items()
+            if number in self._partial
+            and version is not None
+            and version[0] in world.effective
+            and version[0] not in world.lines[number].at
+        }
+        return [Wanted(missing, (version,), required=False) for missing, version in sorted(found.items())]
 
     def _wanted(self, world: World, evaluation: Evaluation) -> list[Wanted]:
         """Those that are required come first, in the order of ``commits``."""

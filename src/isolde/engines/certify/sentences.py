@@ -79,12 +79,22 @@ def change(name: RowId, before: Row | None, after: Row | None) -> str:
 
 
 def _filled(sql: str, params: Sequence[Any]) -> str:
-    """The statement with its parameters in place."""
-    parts = re.split(r"('(?:[^']|'')*')|\?", sql)
-    if not params:
-        return " ".join(sql.split())
+    """The statement with its parameters in place.
+
+    >>> _filled("SELECT a FROM t WHERE a >= $2 AND b = $1 AND c = '?'", [1, None])
+    "SELECT a FROM t WHERE a >= null AND b = 1 AND c = '?'"
+    """
     values = iter(params)
-    text = "".join(part if part is not None else _literal(next(values, "?")) for part in parts)
+
+    def value(found: re.Match[str]) -> str:
+        if found[0].startswith("'"):
+            return found[0]
+        if found[1]:
+            place = int(found[1]) - 1
+            return _literal(params[place]) if 0 <= place < len(params) else found[0]
+        return _literal(next(values, found[0]))
+
+    text = re.sub(r"'(?:[^']|'')*'|\$(\d+)|\?|%s", value, sql) if params else sql
     return " ".join(text.split())
 
 
