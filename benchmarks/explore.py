@@ -6,9 +6,11 @@ Reduction for Checking Correctness against Transaction Isolation Levels" (PLDI 2
 (b) TPC-C and Wikipedia at causal over the number of sessions and of transactions, as in figure 15. (c) Rates of one core.
 Each exploration is a process of its own, on one core; seconds are that core's. One that is over the limit is a time-out.
 
+With ``--client tpcc:1`` instead: one of figure 15's programs of five sessions to its end, and every minute how far it is.
 With ``--sql`` instead: five client programs over SQL for each of the included applications, rows or sets of ids as objects.
 
     python benchmarks/explore.py [--limit S] [--only clients,scaling,rates]
+    python benchmarks/explore.py --client tpcc:1 [--sessions 5] [--transactions 3] [--limit S]
     python benchmarks/explore.py --sql [--limit S] [--sessions N] [--transactions N]
 """
 
@@ -31,7 +33,7 @@ from isolde.engines.explore.bodies import KeyBodies
 from isolde.engines.explore.explore import Explorer, Listening
 from isolde.engines.explore.program import Program, populated
 from isolde.engines.explore.question import Question
-from isolde.engines.explore.search import Limits, Walk
+from isolde.engines.explore.search import Limits, Progress, Walk
 from isolde.engines.explore.tables import Model
 from isolde.workloads.clients import CLIENTS
 from isolde.workloads.clients.sql import SIZES, sql_clients
@@ -109,6 +111,38 @@ def explored(size: Size, algorithm: str, limit_s: float) -> Ran:
     counts = walked.counts
     seconds = time.process_time() - began
     return Ran(seconds, peak_megabytes(), counts.explored, counts.end_states, counts.histories, walked.complete)
+
+
+def to_the_end(size: Size, limit_s: float) -> None:
+    """Explores one large program at causal, and says every minute how far it is."""
+    program = size.program()
+    began = time.process_time()
+    said = 0.0
+
+    def say(progress: Progress) -> None:
+        nonlocal said
+        if (seconds := time.process_time() - began) >= said + 60:
+            said = seconds
+            counts, whole = progress.counts, progress.calls_in_all
+            about = "" if whole is None else f" of about {whole:,.0f}"
+            print(
+                f"{seconds:,.0f} s: {counts.explored:,} calls{about}, {counts.end_states:,} end states,"
+                f" {peak_megabytes():.0f} MB",
+                flush=True,
+            )
+
+    behaviours = Behaviours(program.calls, KeyBodies(program.initial))
+    walk = Walk(program, behaviours, ALGORITHMS["CC"][0], judge=None, collect=False, threads=1)
+    walked = walk.go(Limits(), progress=say, listed=lambda _: None, stop=lambda: late(began, limit_s))
+    print(
+        f"{size}: {'finished' if walked.complete else 'not finished'} after {time.process_time() - began:,.0f} s,"
+        f" {walked.counts.explored:,} calls, {walked.counts.end_states:,} end states, {peak_megabytes():.0f} MB",
+        flush=True,
+    )
+
+
+def late(began: float, limit_s: float) -> str:
+    return "the time is over" if time.process_time() - began > limit_s else ""
 
 
 def explored_sql(program: Program, algorithm: str, model: Model, limit_s: float) -> Ran:
@@ -253,11 +287,18 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of an exploration; the paper's is 1800")
     parser.add_argument("--only", default="clients,scaling,rates")
     parser.add_argument("--sql", action="store_true", help="the clients over SQL instead")
-    parser.add_argument("--sessions", type=int, default=3, help="of a client over SQL")
-    parser.add_argument("--transactions", type=int, default=3, help="of each session of a client over SQL")
+    parser.add_argument(
+        "--client", help="one program over keys alone, to its end: an application and a seed, as tpcc:1"
+    )
+    parser.add_argument("--sessions", type=int, help="of a client over SQL (3), or of --client (5)")
+    parser.add_argument("--transactions", type=int, default=3, help="of each of these sessions")
     options = parser.parse_args()
+    if options.client:
+        application, _, seed = options.client.partition(":")
+        to_the_end(Size(application, int(seed), options.sessions or 5, options.transactions), options.limit)
+        return
     if options.sql:
-        sql(options.limit, options.sessions, options.transactions)
+        sql(options.limit, options.sessions or 3, options.transactions)
         return
     if "clients" in options.only:
         clients(options.limit)

@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--operations", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--limit", type=float, default=300.0, metavar="SECONDS", help="for one cell")
-    parser.add_argument("--figures", action="store_true", help="only what the figures show, made at serializable")
+    parser.add_argument("--figures", action="store_true", help="only what the figures show, and draw them")
     parser.add_argument("--svg", type=Path, default=Path(__file__).resolve().parent / "ordering.svg")
     parser.add_argument("--times", action="store_true", help="leave times and the order of completion in the files")
     arguments = parser.parse_args()
@@ -78,7 +78,8 @@ def main() -> None:
                     print("| " + " | ".join(row) + " |", flush=True)
                     if made_at == "serializable":
                         drawn[mix, session_order, share] = cell.seconds
-    arguments.svg.write_text(_figures(drawn), encoding="utf-8")
+    if arguments.figures:
+        arguments.svg.write_text(_figures(drawn), encoding="utf-8")
     print("\n" + markdown(["workload", "seconds of", "over those of", "here", "the study"], list(_ratios(drawn))))
 
 

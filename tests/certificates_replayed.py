@@ -16,7 +16,7 @@ from typing import Any
 from isolde.formats import decode, read
 from isolde.formats.certificates import read_certificate, sidecar
 from isolde.history import History, Read, Sql, Status, Transaction, TxnId
-from isolde.history.certificate import Certificate, RowId, Sees, VersionId
+from isolde.history.certificate import Certificate, ObjectId, RowId, Sees, VersionId
 
 Row = tuple[Any, ...]
 Rows = dict[RowId, Row | None]
@@ -82,7 +82,7 @@ class Replay:
             for row in rows
         }
         self._rows: dict[VersionId, Rows] = {}
-        self._place = {name: place for place, name in enumerate(self.certificate.commits)}
+        self.place = {name: place for place, name in enumerate(self.certificate.commits)}
         self.wrong: list[tuple[VersionId, object, object]] = []
         self.replayed = self.looked_again = 0
         for transaction in self._in_order():
@@ -99,7 +99,7 @@ class Replay:
 
     def _in_order(self) -> list[Transaction]:
         known = {transaction.id: transaction for transaction in self.history.transactions}
-        committed = [t for t in self.history.transactions if t.status is Status.COMMITTED and t.id not in self._place]
+        committed = [t for t in self.history.transactions if t.status is Status.COMMITTED and t.id not in self.place]
         return [*(known[name] for name in self.certificate.commits), *committed]
 
     def _version_set(self, at: VersionId, own: Rows) -> Rows | None:
@@ -110,13 +110,26 @@ class Replay:
         for thing, installed in self.certificate.objects.items():
             assert isinstance(thing, RowId)
             for version in installed.versions:
-                if version is not None and is_seen(version[0], told.sees, self._place):
+                if version is not None and is_seen(version[0], told.sees, self.place):
                     rows[thing] = self._rows[version].get(thing)
         for thing, newer in (told.versions or {}).items():
             assert isinstance(thing, RowId)
             self.looked_again += 1
             rows[thing] = self._initial.get(thing) if newer is None else self._rows[newer].get(thing)
         return rows | own
+
+    def answer_with(self, transaction: Transaction, at: int, thing: ObjectId, version: VersionId | None) -> list[Row]:
+        """The rows that a query gives if its version set holds another version of one object."""
+        own: Rows = {}
+        for earlier in range(at):
+            own |= self._rows.get((transaction.id, earlier), {})
+        rows = self._version_set((transaction.id, at), own)
+        op = transaction.ops[at]
+        assert rows is not None
+        assert isinstance(op, Sql)
+        assert isinstance(thing, RowId)
+        rows[thing] = self._initial.get(thing) if version is None else self._rows[version].get(thing)
+        return self._run(dict(op.content), rows)[2]
 
     def _operation(self, at: VersionId, op: dict[str, Any], own: Rows) -> None:
         rows = self._version_set(at, own)

@@ -11,7 +11,7 @@ import pytest
 import isolde
 from audit_logs import log, verdict
 from isolde import History, Sql, Transaction
-from isolde.findings import FailingPrefix
+from isolde.findings import FailingPrefix, LeftOut
 
 ROWS = {"t": [[1, 5, 0], [2, 5, 1], [3, 7, 2]]}
 POSTGRESQL = """CREATE PROCEDURE bump(low INT) LANGUAGE plpgsql AS $$
@@ -92,6 +92,8 @@ def test_a_violation_stands_without_queries_but_not_without_changes() -> None:
     wrong = Sql({"sql": "SELECT a FROM t WHERE id = 1", "rows": [[9]]})
     for text, expected in (
         ("SELECT a FROM t UNION SELECT 1", "violated"),
+        # What is refused when it runs.
+        ("SELECT now()", "violated"),
         ("UPDATE t SET a = x.b FROM t x", "unknown"),
     ):
         history = log(Transaction("t1", 0, (Sql({"sql": text}), wrong)), rows=ROWS)
@@ -103,6 +105,19 @@ def test_a_violation_stands_without_queries_but_not_without_changes() -> None:
             # Statement 1 of the log, although 0 was left out.
             assert shown.statement == 1
             assert "Statement 1 of t1" in shown.explanation
+
+
+def test_a_query_that_is_refused_when_it_runs_can_be_left_out() -> None:
+    right = Sql({"sql": "SELECT a FROM t WHERE id = 1", "rows": [[5]]})
+    history = log(
+        Transaction("t1", 0, (Sql({"sql": "SELECT now()", "rows": [["2026-01-01 00:00:00"]]}), right)), rows=ROWS
+    )
+    assert verdict(history, "ser") == "unknown"
+    (finding,) = isolde.audit(history, "ser", skip_unsupported=True).findings
+    assert finding.verdict.value == "satisfied"
+    (left,) = finding.evidence
+    assert isinstance(left, LeftOut)
+    assert "statement 0 of t1" in left.statements[0]
 
 
 def test_what_is_refused_is_named_with_its_line(tmp_path: Path) -> None:
@@ -129,3 +144,24 @@ def test_what_is_refused_is_named_with_its_line(tmp_path: Path) -> None:
     assert named in reason("SELECT a FROM t UNION SELECT 1", skip_unsupported=True)
     assert named in reason("SELECT now()")
     assert named in reason("INSERT INTO t (a) VALUES (2)", "postgresql:read-committed")
+
+
+def test_a_session_that_is_listed_against_the_clock_is_kept_as_it_is_listed() -> None:
+    """The order of lines is that of the session. No order keeps it here: t3 must fail to insert 1, and delete nothing whose a is 3."""
+
+    def one(id: str, session: int, start: int, end: int, *ops: dict[str, Any]) -> Transaction:
+        return Transaction(id, session, tuple(Sql({"rows": None, **op}) for op in ops), start=start, end=end)
+
+    remove = {"sql": "DELETE FROM t WHERE a = 3", "count": 0}
+    insert = {"sql": "INSERT INTO t VALUES (1, 3, 3)", "error": "unique"}
+    nothing = {"sql": "UPDATE t SET id = 4 WHERE id = 4", "count": 0}
+    history = log(
+        one("t3", 1, 36, 44, remove, insert),
+        one("t0", 1, 0, 10, {"sql": "SELECT a, b FROM t WHERE id = 1", "rows": [[3, 1]]}, nothing),
+        one("t1", 2, 18, 21, {"sql": "UPDATE t SET a = 1 WHERE id = 1", "count": 1}, nothing),
+        one("t2", 1, 22, 30, {"sql": "UPDATE t SET a = a + 1 WHERE id = 1", "count": 1}),
+        dialect="sqlite",
+        rows={"t": [[1, 3, 1], [2, 0, 1]]},
+    )
+    assert {verdict(history, level) for level in ("ser", "strict-ser", "si", "strict-si")} == {"violated"}
+    assert verdict(history, "ser", session_order=False) == "satisfied"

@@ -21,14 +21,14 @@ def _agree(seeds: range) -> None:
         found = verdicts(history, certificate, session_order=session_order)
         for level in LEVELS:
             # The definition of the strict levels needs no times; a history that lacks some leaves them open.
-            if found[level] is not None and expected[level] is not None:
+            if found[level] is not None or not level.startswith("strict"):
                 assert found[level] == expected[level], f"seed {seed}, {level}"
             told.add((level, found[level]))
     assert {(level, verdict) for level in LEVELS[1:] for verdict in (True, False)} <= told
 
 
 def test_verdicts_are_those_of_the_definition() -> None:
-    _agree(range(250))
+    _agree(range(200))
 
 
 @pytest.mark.long

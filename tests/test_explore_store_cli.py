@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from isolde.databases.servers import Running
 from test_explore_cli import explore, isolde, results
 
 BANK = """
@@ -142,3 +145,109 @@ def test_a_violation_is_reproduced_on_the_server(tmp_path: Path) -> None:
     done = explore(tmp_path, *words, text=OVERDRAFT)
     assert done.returncode == 1
     assert "the same happened there" in done.stdout
+
+
+BOOKINGS: dict[str, Any] = {
+    "schema": [
+        "create table booking (day date primary key, guest varchar(9), made timestamp null, paid decimal(5, 2))"
+    ],
+    "rows": {"booking": [["2026-01-01", "ann", "2025-12-01 10:00:00", 10]]},
+    "sessions": {"A": "read committed", "B": "repeatable read"},
+    "steps": [
+        ["A", "begin"],
+        ["B", "begin"],
+        ["B", "select max(day), min(made) from booking"],
+        ["A", "select * from booking where day = '2026-01-01' for update"],
+        ["B", "update booking set guest = 'bob', made = timestamp '2025-12-31 23:00:00' where day = date '2026-01-01'"],
+        ["A", "insert into booking values ('2026-01-02', 'cy', '2025-12-02 12:00', 1)"],
+        ["A", "commit"],
+        ["B", "insert into booking values ('2026-01-02', 'bob', null, 1)"],
+        ["B", "select * from booking where day between '2025-12-31' and '2026-02-01' order by made"],
+        ["B", "commit"],
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_dates_and_times_of_a_schedule_are_those_of_the_server(
+    tmp_path: Path, kind: str, server: Callable[[str], Running]
+) -> None:
+    file = tmp_path / "bookings.json"
+    (schema,) = BOOKINGS["schema"]
+    if kind == "postgresql":
+        schema = schema.replace("timestamp null", "timestamp with time zone")
+    file.write_text(json.dumps({**BOOKINGS, "schema": [schema]}))
+    run = isolde(tmp_path, "explore", "--schedule", str(file), "--store", kind, "--both", server(kind).url, "--json")
+    (result,) = results(run)
+    zone = "+00:00" if kind == "postgresql" else ""
+    assert result["differs"] == []
+    assert result["steps"][2]["rows"] == [["2026-01-01", f"2025-12-01 10:00:00{zone}"]]
+    assert result["rows"]["booking"][1] == ["2026-01-02", "cy", f"2025-12-02 12:00:00{zone}", 1.0]
+
+
+BOOKED = """
+from datetime import date
+from isolde import Program, transaction
+
+@transaction
+def book(tx, day, guest):
+    if tx.value("SELECT COUNT(*) FROM booking WHERE day = :day", day=day) == 0:
+        tx.execute("INSERT INTO booking (id, day, guest) VALUES (:guest, :day, :guest)", day=day, guest=guest)
+
+PROGRAM = Program(sessions=[[(book, date(2026, 1, 2), 1)], [(book, date(2026, 1, 2), 2)]],
+                  tables="CREATE TABLE booking (id INT PRIMARY KEY, day DATE, guest INT)",
+                  rows={"booking": [(0, "2026-01-01", 0)]},
+                  invariant="SELECT day FROM booking GROUP BY day HAVING COUNT(*) > 1")
+"""
+
+
+def test_a_day_that_is_booked_twice_is_found_at_levels_and_on_stores(tmp_path: Path) -> None:
+    run = explore(tmp_path, "--level", "si", "--level", "ser", "--json", text=BOOKED)
+    assert [one["verdict"] for one in results(run)] == ["violated", "satisfied"]
+    assert results(run)[0]["violations"][0]["state"]["booking"][1] == [1, "2026-01-02", 1]
+    for store in ("postgresql", "mariadb"):
+        run = explore(tmp_path, "--store", store, "--isolation", "repeatable-read", "--json", text=BOOKED)
+        assert results(run)[0]["verdict"] == "violated"
+    run = explore(tmp_path, "--store", "sqlite", "--json", text=BOOKED)
+    assert results(run)[0]["verdict"] == "satisfied"
+
+
+SHARED = """
+from isolde import Program, transaction
+
+{state}
+
+@transaction
+def first(tx):
+    {first}
+    tx.execute("UPDATE t SET v = v + 1 WHERE id = 1")
+
+@transaction
+def second(tx):
+    v = tx.value("SELECT v FROM t WHERE id = 1")
+    tx.execute("UPDATE t SET v = :v WHERE id = 2", v={second})
+
+PROGRAM = Program(sessions=[[first], [second]], tables="CREATE TABLE t (id INT PRIMARY KEY, v INT)", rows={{"t": [(1, 0), (2, 0)]}})
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "first", "second"),
+    [
+        ("CALLS = []", "CALLS.append(1)", "v + len(CALLS)"),
+        (
+            "NAMES = {'ann', 'bob', 'cy', 'dan', 'eve', 'flo', 'gus', 'hal'}",
+            "pass",
+            "int(''.join(str(ord(name[0]) % 10) for name in NAMES))",
+        ),
+        ("import time", "pass", "v + time.perf_counter_ns()"),
+    ],
+)
+def test_a_body_that_depends_on_more_than_its_answers_is_told_on_a_store(
+    tmp_path: Path, state: str, first: str, second: str
+) -> None:
+    text = SHARED.format(state=state, first=first, second=second)
+    done = explore(tmp_path, "--store", "postgresql", "--json", text=text)
+    assert done.returncode == 2
+    assert "second() is not deterministic" in done.stderr
+    assert "one run does (UPDATE t SET v = :v WHERE id = 2 with v = " in done.stderr

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 import pytest
 
-from differential.databases import Failed
+from differential.databases import Failed, Real
 from differential.test_agreement_with_databases import connected
 from isolde.databases.servers import Running
-from isolde.errors import ExecutionError, OutsideFragment
+from isolde.errors import ExecutionError, InputError, OutsideFragment
 from isolde.semantics.concrete import Store
 from isolde.tx.dialects import Dialect
 from isolde.tx.render import render_schema
@@ -79,12 +79,13 @@ def test_mysqls_now_has_whole_seconds() -> None:
     assert rows(store, "SELECT NOW()") == [(NOON,)]
 
 
-def test_the_text_of_postgresqls_now_has_a_zone_and_is_refused() -> None:
+def test_postgresqls_now_has_a_zone_which_is_utc() -> None:
     store = Store(schema("CREATE TABLE t (m TIMESTAMP)", PG), PG, clock=lambda: NOON)
     rows(store, "INSERT INTO t VALUES (NOW())")
     for time in ("NOW()", "COALESCE(m, NOW())", "CASE WHEN m IS NULL THEN m ELSE NOW() END"):
-        with pytest.raises(OutsideFragment, match="a time with a zone"):
-            rows(store, f"SELECT CAST({time} AS TEXT) FROM t")
+        assert rows(store, f"SELECT {time}, CAST({time} AS TEXT) FROM t") == [
+            (NOON.replace(tzinfo=UTC), "2024-01-31 12:00:00+00")
+        ]
         assert rows(store, f"SELECT CAST(CAST({time} AS TIMESTAMP) AS TEXT) FROM t") == [("2024-01-31 12:00:00",)]
 
 
@@ -174,3 +175,107 @@ def test_a_variable_may_be_a_timestamp_of_mysql() -> None:
 def test_mysqls_literal_of_a_time_has_the_digits_that_are_written(written: str, text: str) -> None:
     store = Store(schema("CREATE TABLE t (m DATETIME)", MY), MY)
     assert rows(store, f"SELECT {written}, CONCAT({written})") == [(datetime.fromisoformat(text), text)]
+
+
+# Of all kinds of times: literals, texts for columns, comparisons across the kinds, order, extremes, keys.
+TIMES_TABLES = {
+    PG: "CREATE TABLE t (d DATE PRIMARY KEY, m TIMESTAMP, z TIMESTAMP WITH TIME ZONE, y TIMESTAMPTZ(0) UNIQUE)",
+    MY: "CREATE TABLE t (d DATE PRIMARY KEY, m DATETIME, z TIMESTAMP NULL, y DATE DEFAULT '2026-03-04')",
+}
+TIMES_BOTH = [
+    "INSERT INTO t (d, m, z) VALUES ('2026-01-01', '2026-01-01', '2026-01-01 10:00:00')",
+    "INSERT INTO t (d, m, z) VALUES (' 2026-1-2 ', DATE '2026-01-01', TIMESTAMP '2026-01-02 11:00:00')",
+    "INSERT INTO t (d, m, z) VALUES (TIMESTAMP '2026-01-03 13:00:00', '2026-01-01 09:00:00', DATE '2026-01-02')",
+    "INSERT INTO t (d) VALUES ('2026-01-02 10:00:00')",
+    "INSERT INTO t (d) VALUES (TIMESTAMP '2026-01-01 10:00:00')",
+    *(f"INSERT INTO t (d) VALUES ('{text}')" for text in ("2026-02-30", "", "2026-01-05 25:00:00", "2026-13-01")),
+    "UPDATE t SET m = d WHERE d >= '2026-01-03'",
+    "UPDATE t SET d = m WHERE d = DATE '2026-01-02'",
+    "UPDATE t SET z = d WHERE z IS NULL",
+    "SELECT d, m, z FROM t ORDER BY d",
+    "SELECT d FROM t ORDER BY m DESC, d",
+    "SELECT MIN(d), MAX(d), MIN(m), MAX(z), COUNT(DISTINCT m) FROM t",
+    "SELECT m, COUNT(*) FROM t GROUP BY m ORDER BY m",
+    "SELECT d FROM t WHERE d = '2026-01-03'",
+    "SELECT d FROM t WHERE d IN ('2026-01-01', '2026-01-03') ORDER BY d",
+    "SELECT d FROM t WHERE d BETWEEN '2026-01-02' AND '2026-01-09' ORDER BY d",
+    "SELECT d FROM t WHERE d < TIMESTAMP '2026-01-03 00:00:01' ORDER BY d",
+    "SELECT d FROM t WHERE m = DATE '2026-01-01' ORDER BY d",
+    "SELECT d FROM t WHERE d = m ORDER BY d",
+    "SELECT d FROM t WHERE m < z ORDER BY d",
+    "SELECT COALESCE(d, m), NULLIF(d, m), GREATEST(d, m), CASE WHEN d < m THEN d ELSE m END FROM t ORDER BY d",
+    "SELECT CAST('2026-01-01 12:00:00' AS DATE), CAST(m AS DATE), CAST(d AS CHAR(10)), CONCAT(d, '!') FROM t ORDER BY d",
+    "DELETE FROM t WHERE d <= '2026-01-01'",
+    "SELECT d FROM t ORDER BY d",
+]
+TIMES_OF_ONE = {
+    PG: [
+        "INSERT INTO t VALUES ('2026-05-01', '2026-05-01 12:00+02', '2026-05-01 12:00+02', '2026-05-01T12:00:00.6Z')",
+        "INSERT INTO t VALUES ('2026-05-02', NULL, '2026-05-01 12:00 -01:30', '2026-05-01 14:00:01.4+0200')",
+        "INSERT INTO t VALUES ('2026-05-03', NULL, '2026-05-01 12:00 UTC', timestamp '2026-05-01 14:00:01.4')",
+        "SELECT *, z::text, z::date, z::timestamp FROM t ORDER BY d",
+        "SELECT d FROM t WHERE z = '2026-05-01 10:00' OR z = timestamptz '2026-05-01 13:30+00' ORDER BY d",
+        "SELECT d, z > m, z > d, d = z::date, coalesce(m, z) FROM t ORDER BY d",
+        "SELECT max(z), min(y) FROM t",
+        "SELECT d || 'x', concat(d, z) FROM t ORDER BY d",
+        "SELECT d = 1 FROM t",
+        "SELECT d::int FROM t",
+        "SELECT sum(d) FROM t",
+        "INSERT INTO t (d) VALUES (1)",
+    ],
+    MY: [
+        "SELECT y, d < '2026-01-02 10:00:00', d = '2026-01-03 10:00:00' FROM t ORDER BY d",
+        "UPDATE t SET y = '2026-02-31'",
+        "SELECT DATE '2026-02-28' < m FROM t ORDER BY d",
+        "INSERT INTO t (d, z) VALUES ('2026-05-01', DATE '1960-01-01')",
+    ],
+}
+
+
+@pytest.mark.parametrize(("dialect", "kind"), [(PG, "postgresql"), (MY, "mariadb")])
+def test_dates_and_times_mean_what_the_server_means(
+    dialect: Dialect, kind: str, server: Callable[[str], Running]
+) -> None:
+    tables = schema(TIMES_TABLES[dialect], dialect)
+    store = Store(tables, dialect)
+    with closing(connected(kind, server(kind))) as real:
+        for text in ("DROP TABLE IF EXISTS t", *render_schema(tables, dialect)):
+            real.execute(text)
+        real.execute("SET TIME ZONE 'UTC'" if dialect is PG else "SET time_zone = '+00:00'")
+        real.end(keep=True)
+        for text in (*TIMES_BOTH, *TIMES_OF_ONE[dialect]):
+            told = _rows_or_kind(partial(_alone, real, text))
+            assert told == _rows_or_kind(partial(rows, store, text)), text
+
+
+def _alone(real: Real, text: str) -> list[tuple[Any, ...]]:
+    """What a statement gives that is a transaction of its own."""
+    keep = False
+    try:
+        found, _ = real.execute(text)
+        keep = True
+    finally:
+        real.end(keep)
+    return found
+
+
+def _rows_or_kind(run: Callable[[], Any]) -> object:
+    try:
+        return run() or []
+    except (ExecutionError, Failed) as error:
+        return error.kind
+
+
+@pytest.mark.parametrize("text", ["d + 1", "d - d", "m - m", "d + INTERVAL '1 day'", "CURRENT_DATE", "z - m"])
+def test_arithmetic_with_times_is_refused_by_name(text: str) -> None:
+    store = Store(schema(TIMES_TABLES[PG], PG), PG)
+    with pytest.raises(OutsideFragment, match=r"difference of times|interval|CURRENT_DATE"):
+        rows(store, f"SELECT {text} FROM t")
+
+
+def test_sqlite_has_texts_for_dates() -> None:
+    store = Store(schema("CREATE TABLE t (d DATE)", LITE), LITE)
+    rows(store, "INSERT INTO t VALUES ('2026-01-01')")
+    assert rows(store, "SELECT d, d < '2026-01-02' FROM t") == [("2026-01-01", 1)]
+    with pytest.raises(InputError, match="DATE"):
+        statement("SELECT DATE '2026-01-01'", LITE)

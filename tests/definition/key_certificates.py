@@ -33,6 +33,7 @@ class KeyDefinition:
         for key, versions in self.listed.items():
             last = {v[0]: at for at, v in enumerate(versions)}
             self.lines[key] = [v for at, v in enumerate(versions) if last[v[0]] == at]
+        self.by_value: dict[VersionId, VersionId | None] = {}
 
     def writes(self, txn: TxnId, key: ObjectId) -> list[int]:
         ops = self.by_id[txn].ops
@@ -46,6 +47,8 @@ class KeyDefinition:
                     yield (txn, at), seen[0], seen[1]
 
     def version(self, op: VersionId, key: ObjectId) -> VersionId | None:
+        if op not in self.told.reads:
+            return self.by_value[op]
         seen = self.told.reads[op]
         if key in (seen.versions or {}):
             return (seen.versions or {})[key]
@@ -57,6 +60,16 @@ class KeyDefinition:
         names = ({*self.told.commits[: seen.sees.first]} - {*seen.sees.without}) | {*seen.sees.also}
         visible = [v for v in self.lines.get(key, []) if v[0] in names and v[0] != op[0]]
         return visible[-1] if visible else None
+
+    def fitting(self, op: VersionId, key: ObjectId, value: object) -> list[VersionId | None]:
+        """The versions that an operation without a version set may have read, by its value."""
+        own = [at for at in self.writes(op[0], key) if at < op[1]]
+        if own and self.value(key, (op[0], own[-1])) == value:
+            return [(op[0], own[-1])]
+        written_ones = [(t.id, at) for t in self.history.transactions for at in self.writes(t.id, key)]
+        fits = [version for version in (None, *written_ones) if self.value(key, version) == value]
+        # What was never installed explains nothing that something installed does.
+        return [v for v in fits if v is None or (v[0] in self.effective and v[0] != op[0])] or fits
 
     def value(self, key: ObjectId, version: VersionId | None) -> object:
         if version is None:
@@ -73,6 +86,13 @@ class KeyDefinition:
                 if listed is not None and wrote and not any(v[0] == txn and v[1] >= wrote[-1] for v in listed):
                     return True
         for op, key, value in self.reads():
+            if op not in self.told.reads:
+                fits = self.fitting(op, key, value)
+                if not fits:
+                    return True
+                if len(fits) > 1:
+                    continue
+                self.by_value[op] = fits[0]
             version = self.version(op, key)
             if self.value(key, version) != value:
                 return True
@@ -113,6 +133,9 @@ class KeyDefinition:
         levels = ("pl-2", "repeatable-read", "snapshot-isolation", "serializable", *_WEAK)
         if self.faulty():
             return answers | dict.fromkeys(levels, False)
+        if any(op not in self.told.reads and op not in self.by_value for op, _, _ in self.reads()):
+            # A circle of overwrites breaks every level, whatever was read.
+            return answers | dict.fromkeys(levels, None if answers["read-uncommitted"] else False)
         edges = list(self.edges())
         answers["pl-2"] = not cyclic(self.effective, [edge for edge in edges if edge[2] != "rw"])
         answers["repeatable-read"] = answers["serializable"] = not cyclic(self.effective, edges)
@@ -144,6 +167,7 @@ def random_keys(seed: int) -> tuple[History, Certificate]:
     """A small history over keys, whose values may repeat, and a certificate that may be wrong about it."""
     rng = random.Random(f"keys {seed}")
     wild = rng.choice([0.0, 0.1, 0.3])
+    forgotten = rng.choice([0.0, 0.0, 0.2])
     names = [f"t{at}" for at in range(rng.randint(2, 5))]
     lines: dict[str, list[VersionId]] = {key: [] for key in "xy"}
     values: dict[tuple[str, VersionId], int | None] = {}
@@ -175,7 +199,8 @@ def random_keys(seed: int) -> tuple[History, Certificate]:
                 ops.append(Write(key, new))
             else:
                 ops.append(CompareAndSet(key, current, new, applied=True))
-            reads[name, place] = seen
+            if rng.random() >= forgotten:
+                reads[name, place] = seen
             if kind >= 0.5:
                 own[key] = (name, place)
                 values[key, (name, place)] = new

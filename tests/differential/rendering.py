@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import assert_never
 
@@ -58,6 +58,8 @@ class Text:
                 return f"'{escaped}'"
             case datetime():
                 return f"'{value.isoformat(sep=' ')}'"
+            case date():
+                return f"'{value.isoformat()}'"
 
     def cast(self, type_: sc.Type) -> str:
         if type_.kind is sc.Kind.INTEGER:
@@ -277,6 +279,8 @@ class Text:
                 return f"VARCHAR({type_.length})" if type_.length else "TEXT"
             case sc.Kind.TIMESTAMP:
                 return {PG: "TIMESTAMP", MY: "DATETIME", LITE: "TIMESTAMP"}[self.dialect] + self.digits(type_)
+            case sc.Kind.DATE | sc.Kind.ZONED:
+                return type_.kind.value
 
     def digits(self, time: sc.Type) -> str:
         if self.dialect is MY:

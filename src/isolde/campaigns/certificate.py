@@ -89,7 +89,10 @@ def _by_told(told: Told, levels: Sequence[Level], judging: Judging, serial: Sequ
     evidence = replace(
         Evidence.of_edges(told.edges), versions=told.versions, serial=serial, shown=shown, undecided=told.undecided
     )
-    return check(told.columns, levels, **judging, evidence=evidence, serialization_order=serial is not None)
+    report = check(told.columns, levels, **judging, evidence=evidence, serialization_order=serial is not None)
+    if told.readable is not None and any(one.anomalies and one.method != "told" for one in report.findings):
+        report = check(told.readable(), levels, **judging, evidence=evidence)
+    return report
 
 
 def _completed(report: Report, completions: Completions, judging: Judging) -> Report:

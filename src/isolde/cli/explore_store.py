@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from isolde.campaigns.explore import ExploreOptions
 from isolde.campaigns.store import (
     OnModel,
     StoreOptions,
@@ -22,6 +23,7 @@ from isolde.campaigns.store import (
     reproduced,
 )
 from isolde.campaigns.target import Wanted, opened
+from isolde.cli.explore_options import Server, StoreAsked, isolations_named
 from isolde.cli.main import Exit, paint, say
 from isolde.databases.waiting import aside
 from isolde.engines.explore.program import Program
@@ -48,13 +50,25 @@ def settings_named(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def on_store(program: Program, options: StoreOptions, found: Report, reproduce: str | None, kind: str | None) -> Report:
+def on_store(program: Program, options: ExploreOptions, store: StoreAsked, found: Report, server: Server) -> Report:
     """The report with what the store model says, how that compares with the levels, and whether a server does the same."""
-    finding, schedules = explore_on_store(program, options)
+    assert store.store is not None, "asked for"
+    isolation, own = isolations_named(store.isolations)
+    asked = StoreOptions(
+        store.store,
+        isolation or "",
+        own,
+        settings_named(store.settings),
+        options.each_commit,
+        options.calls_max,
+        options.seconds,
+        store.retries,
+    )
+    finding, schedules = explore_on_store(program, asked)
     remarks = [*_compared(found, finding)]
-    if schedules and (reproduce is not None or kind is not None):
+    if schedules and (server.reproduce is not None or server.kind is not None):
         broken = [one for one in finding.evidence if isinstance(one, BrokenInvariant)]
-        remarks += _replayed(list(zip(broken, schedules, strict=True)), reproduce, kind, model=True)
+        remarks += _replayed(list(zip(broken, schedules, strict=True)), server.reproduce, server.kind, model=True)
     return replace(found, findings=(*found.findings, finding), facts=(*found.facts, *map(Remark, remarks)))
 
 
@@ -128,27 +142,20 @@ def _compared(found: Report, finding: Finding) -> list[str]:
 # Schedules
 
 
-def play_schedules(
-    file: str,
-    store: str,
-    isolation: str | None,
-    settings: tuple[str, ...],
-    url: str | None,
-    kind: str | None,
-    *,
-    as_json: bool,
-) -> int:
+def play_schedules(file: str, asked: StoreAsked, server: Server, *, as_json: bool) -> int:
     """Plays the schedules of a file on a model, and on a server if one is given; prints what became of each."""
     read = read_schedules(file)
     if read.left_out:
         say(
             f"{file}: names no permutation; the first {len(read.schedules):,} orders are played, {read.left_out:,} are not"
         )
-    named = settings_named(settings)
+    assert asked.store is not None, "asked for"
+    store, named = asked.store, settings_named(asked.settings)
+    isolation, _ = isolations_named(asked.isolations)
     results: list[dict[str, Any]] = []
     undecided = False
     with ExitStack() as stack:
-        player = _player(url, kind, stack) if url is not None or kind is not None else None
+        player = _player(server.both, server.kind, stack) if server.both or server.kind else None
         for schedule in read.schedules:
             outcome = play_on_model(schedule, store, isolation, named)
             name = schedule.name or Path(file).stem

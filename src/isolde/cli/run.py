@@ -28,6 +28,7 @@ from isolde.campaigns.options import (
 from isolde.campaigns.run import matrix
 from isolde.campaigns.run import run as run_and_judge
 from isolde.campaigns.target import Wanted
+from isolde.campaigns.trials import run_trials
 from isolde.cli.keeping import keep_report, report_option
 from isolde.cli.main import Exit, leave_at_once, paint, say, status_of
 from isolde.cli.progress import ProgressLine
@@ -91,6 +92,12 @@ from isolde.workloads.sql import SESSIONS as SQL_SESSIONS
     "--schedule",
     metavar="FILE",
     help="Play one given interleaving of statements: a JSON file, or a .spec file of PostgreSQL's isolation tester.",
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(1),
+    metavar="N",
+    help="N seeds, each until its first violation: how soon one is found.",
 )
 @click.option("--matrix", "as_matrix", is_flag=True, help="Every level and every anomaly of this database, as a table.")
 @click.option("--keys", type=click.IntRange(1), help=f"How many. [default: {KEYS}, or the mix's]")
@@ -196,6 +203,7 @@ def run(
     isolation: str | None,
     nemesis: str,
     schedule: str | None,
+    trials: int | None,
     as_json: bool,
     report: str | None,
     **options: Any,
@@ -218,6 +226,8 @@ def run(
         with _ended_like_ctrl_c():
             return play_file(schedule, url, kind, setting, isolation, options["output"], as_json=as_json)
     faults = _faults(nemesis)
+    if trials is not None and options["as_matrix"]:
+        raise UsageError("--trials repeats one run; it does not go with --matrix")
     if options["as_matrix"]:
         _refuse_beside_matrix(options | {"nemesis": nemesis, "isolation": None if driver else isolation})
     if options["workload"] == SQL:
@@ -240,8 +250,11 @@ def run(
     listener = Listener(line.show, line.note_checked, line.say, line.clear, found, say)
     with _ended_like_ctrl_c():
         try:
+            chosen = _options(faults, options)
+            if trials is not None:
+                return status_of(run_trials(wanted, chosen, trials, listener))
             asked = matrix if options["as_matrix"] else run_and_judge
-            return status_of(asked(wanted, _options(faults, options), listener))
+            return status_of(asked(wanted, chosen, listener))
         except RunInterrupted as interrupted:
             say(str(interrupted))
             return Exit.INTERRUPTED

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -71,7 +71,7 @@ _ABORTED = ("40", "23", "25P02", "55P03", "57014")
 _NO_RIGHT = "42501"
 # The numbers of types that parameters are sent as.
 _BOOLEAN, _BIGINT, _INTEGER, _NUMERIC = 16, 20, 23, 1700
-_SENT_AS: tuple[tuple[type, int], ...] = ((Decimal, _NUMERIC), (float, 701), (datetime, 1114))
+_SENT_AS: tuple[tuple[type, int], ...] = ((Decimal, _NUMERIC), (float, 701), (datetime, 1114), (date, 1082))
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,6 +360,8 @@ def type_of(value: object) -> int:
         return _BOOLEAN
     if isinstance(value, int):
         return _INTEGER if -(2**31) <= value < 2**31 else _BIGINT if -(2**63) <= value < 2**63 else _NUMERIC
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return 1184
     return next((type_ for kind, type_ in _SENT_AS if isinstance(value, kind)), 0)
 
 
@@ -385,14 +387,29 @@ def _time(raw: bytes) -> datetime | str:
         return text
 
 
-# By type: bool, bytea, int8, int2, int4, oid, xid, float4, float8, numeric, xid8, timestamp. All others are text as it came.
+def _moment(raw: bytes) -> datetime | str:
+    """A time with a zone, in UTC whatever the zone of the session is."""
+    time = _time(raw)
+    return time.astimezone(UTC) if isinstance(time, datetime) else time
+
+
+def _date(raw: bytes) -> date | str:
+    try:
+        return date.fromisoformat(raw.decode())
+    except ValueError:
+        return raw.decode()
+
+
+# By type: bool, bytea, int8, int2, int4, oid, xid, float4, float8, numeric, xid8, date, timestamp, timestamptz. Others are text.
 _DECODERS: dict[int, Callable[[bytes], Any]] = {
     16: b"t".__eq__,
     17: lambda raw: bytes.fromhex(raw[2:].decode()),
     **dict.fromkeys((20, 21, 23, 26, 28, 5069), int),
     **dict.fromkeys((700, 701), float),
     1700: lambda raw: Decimal(raw.decode()),
+    1082: _date,
     1114: _time,
+    1184: _moment,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,7 +46,9 @@ def _sent(value: Any) -> Any:
     """SQLite has neither decimals nor times: a number with a fraction is a float in its SQL, too, and a time a text."""
     if isinstance(value, Decimal):
         return float(value)
-    return value.isoformat(sep=" ") if isinstance(value, datetime) else value
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    return value.isoformat() if isinstance(value, date) else value
 
 
 class SqliteConnection(KeyValueConnection):

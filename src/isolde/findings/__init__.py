@@ -33,6 +33,8 @@ from isolde.findings.facts import (
     Remark,
     RunFacts,
     SqlRunFacts,
+    Trial,
+    TrialsFacts,
     WindowFacts,
 )
 from isolde.findings.model import (
@@ -136,6 +138,8 @@ __all__ = [
     "Subject",
     "Supposition",
     "TableRows",
+    "Trial",
+    "TrialsFacts",
     "Under",
     "Verdict",
     "WeakestLevel",

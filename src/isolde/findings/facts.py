@@ -184,6 +184,34 @@ class MatrixFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Trial:
+    """A run with one seed, until its first violation: after how many seconds, and at which transaction it could be seen.
+
+    Without one, ``seconds`` is how long it all took.
+    """
+
+    seed: int
+    verdict: str
+    anomaly: str
+    seconds: float
+    place: int | None
+    committed: int
+    history: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrialsFacts:
+    """The same run with one seed after the other."""
+
+    database: str
+    isolation: str
+    claims: Level
+    workload: str
+    sessions: int
+    trials: tuple[Trial, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Remark:
     """Something that is worth a sentence beside the findings."""
 
@@ -198,4 +226,14 @@ class Assignments:
     complete: bool
 
 
-Fact = EvidenceUsed | Frontier | RunFacts | SqlRunFacts | ApplicationFacts | MatrixFacts | Remark | Assignments
+Fact = (
+    EvidenceUsed
+    | Frontier
+    | RunFacts
+    | SqlRunFacts
+    | ApplicationFacts
+    | MatrixFacts
+    | TrialsFacts
+    | Remark
+    | Assignments
+)

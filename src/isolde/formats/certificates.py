@@ -37,6 +37,7 @@ _WORD = "certificate"
 _VERSION = 1
 _HEADER = {"isolde": _WORD, "version": _VERSION}
 _SHOWN = 60
+_NAMES = (int, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +181,8 @@ class _Reader:
 
     def content(self, line: dict[str, Any]) -> None:
         match line:
+            case {"read": operation} if ("sees" in line or "versions" in line) and "object" not in line:
+                self.read(operation, line)
             case {"object": named, "versions": listed}:
                 self.object(named, listed, line.get("partial", False))
             case {"commits": listed}:
@@ -190,8 +193,6 @@ class _Reader:
                 if self.serial is not None:
                     raise self.wrong(f'a second "serial" line (the first is line {self.serial_line})', "one at most")
                 self.serial, self.serial_line = self.transactions("serial", listed), self.line
-            case {"read": operation} if "sees" in line or "versions" in line:
-                self.read(operation, line)
             case _:
                 raise self.wrong(
                     f"{_shown(line)} says nothing known",
@@ -234,6 +235,8 @@ class _Reader:
         if not isinstance(content, dict):
             raise self.wrong(f'"sees" is {_shown(content)}', 'an object with "first", "except" and "also"')
         first = content.get("first", 0)
+        if len(content) == 1 and type(first) is int and first >= 0:
+            return Sees(first)
         if isinstance(first, bool) or not isinstance(first, int) or first < 0:
             raise self.wrong(f'"first" is {_shown(first)}', "a number of transactions")
         without = self.transactions("except", content.get("except", []))
@@ -264,14 +267,11 @@ class _Reader:
                 raise self.wrong(f"{_shown(named)} names no object", "a key, or [table, [primary key...]]")
 
     def version(self, raw: Any, what: str = "a version") -> VersionId:
-        match raw:
-            case [int() | str() as name, int(place)] if (
-                not isinstance(name, bool) and not isinstance(place, bool) and place >= 0
-            ):
-                return (name, place)
-            case _:
-                kind = what.split()[-1]
-                raise self.wrong(f"{_shown(raw)} names no {kind}", f"{what} as [transaction, place of the operation]")
+        # There are many, and most are right.
+        if type(raw) is list and len(raw) == 2 and type(raw[1]) is int and type(raw[0]) in _NAMES and raw[1] >= 0:
+            return (raw[0], raw[1])
+        kind = what.split()[-1]
+        raise self.wrong(f"{_shown(raw)} names no {kind}", f"{what} as [transaction, place of the operation]")
 
     def transactions(self, field: str, listed: Any) -> tuple[TxnId, ...]:
         if not isinstance(listed, list):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,7 +29,7 @@ class Unknown:
     name: str
 
 
-Cell = None | bool | int | float | str | Decimal | datetime | Unknown
+Cell = None | bool | int | float | str | Decimal | date | datetime | Unknown
 """A value as the column's type has it: JSON knows neither exact decimals nor times."""
 
 
@@ -86,6 +86,7 @@ def sql_history(history: History, name: str = "history") -> SqlHistory:
     assert spoken is not None
     dialect = Dialect(spoken)
     tables = schema(";\n".join(header.texts("schema")), dialect, f"{name}: schema")
+    _refuse_zones(tables, name)
     counts = header.one_of("counts", ["found", "changed"], optional=True)
     loads = [transaction for transaction in history.transactions if transaction.session == _LOAD]
     if "rows" in header.content or not loads:
@@ -103,6 +104,17 @@ def sql_history(history: History, name: str = "history") -> SqlHistory:
         header.settings(),
         "found" if counts == "found" else "changed" if counts == "changed" else None,
     )
+
+
+def _refuse_zones(tables: Schema, name: str) -> None:
+    """Times with a zone are shown, and read, in the zone of a session; a history does not say which that was."""
+    for table in tables.tables.values():
+        for column in table.columns:
+            if column.type.kind.value == "timestamp with time zone":
+                raise InputError(
+                    f'{name}: "schema" has times with a zone in {table.name}.{column.name}, and nobody knows the zone of the'
+                    " sessions; use TIMESTAMP"
+                )
 
 
 def _earlier(meta: Any) -> dict[str, Any]:
@@ -201,6 +213,8 @@ def value_of_kind(value: Any, kind: str) -> Cell:
             return float(value)
         case "boolean", bool() | 0 | 1:
             return bool(value)
+        case "date", str():
+            return date.fromisoformat(value)
         case "timestamp", str():
             return datetime.fromisoformat(value)
         case _, bool() | int() | str() | Decimal():

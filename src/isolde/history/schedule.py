@@ -6,9 +6,11 @@ session's later steps queue behind it, and the other sessions go on. *Played*, e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
+from typing import Any
 
 from isolde.history.model import Scalar
 
@@ -113,3 +115,28 @@ def _rank(value: Scalar) -> tuple[int, Scalar]:
     if isinstance(value, bool):
         return 0, value
     return (2, value) if isinstance(value, str) else (1, value)
+
+
+def values_of(rows: Iterable[Sequence[Any]]) -> tuple[Row, ...]:
+    """Rows of a driver, or of a store model, as a history can hold them."""
+    return tuple(tuple(map(_scalar, row)) for row in rows)
+
+
+def _scalar(value: object) -> Scalar:
+    """Times and bytes as text, a float as its shortest decimal.
+
+    >>> _scalar(0.1), _scalar(b"ab"), _scalar(float("nan"))
+    (Decimal('0.1'), '\\\\x6162', 'nan')
+    """
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case Decimal():
+            return value if value.is_finite() else str(value)
+        case float():
+            number = Decimal(repr(value))
+            return number if number.is_finite() else str(value)
+        case bytes() | bytearray() | memoryview():
+            return "\\x" + bytes(value).hex()
+        case _:
+            return str(value)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from isolde.findings import ApplicationFacts, Assignments, HistorySubject, MatrixFacts, Report, RunFacts, SqlRunFacts
+from isolde.findings import (
+    ApplicationFacts,
+    Assignments,
+    HistorySubject,
+    MatrixFacts,
+    Report,
+    RunFacts,
+    SqlRunFacts,
+    TrialsFacts,
+)
 from isolde.report.application import application_document, render_application
 from isolde.report.document import document
 from isolde.report.general import general_document, render_general
@@ -12,6 +21,7 @@ from isolde.report.infer import infer_document, render_infer
 from isolde.report.matrix import matrix_document, render_matrix
 from isolde.report.run import render_run, render_sql_run, run_document, sql_run_document
 from isolde.report.terminal import render_report
+from isolde.report.trials import render_trials, trials_document
 from isolde.visible import Paint
 
 
@@ -19,6 +29,8 @@ def as_text(report: Report, paint: Paint = lambda text, _: text, *, all_cases: b
     """The report for a terminal."""
     if (matrix := report.fact(MatrixFacts)) is not None:
         return render_matrix(matrix, paint)
+    if (trials := report.fact(TrialsFacts)) is not None:
+        return render_trials(trials)
     if report.fact(ApplicationFacts) is not None:
         text = render_application(report, paint)
         # Certified: what it promises was decided of the history, too.
@@ -39,6 +51,8 @@ def as_document(report: Report) -> dict[str, Any]:
     """What ``--json`` prints of it."""
     if (matrix := report.fact(MatrixFacts)) is not None:
         return matrix_document(matrix)
+    if (trials := report.fact(TrialsFacts)) is not None:
+        return trials_document(trials)
     if report.fact(ApplicationFacts) is not None:
         certified = isinstance(report.subject, HistorySubject)
         return application_document(report) | (document(report) if certified else {})

@@ -7,7 +7,7 @@ around it, or a variable of the procedure. A column wins over a variable, the in
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from isolde.tx.queries import Select
     from isolde.tx.schema import Type
 
-Constant = None | bool | int | Decimal | float | str | datetime
-"""A value of SQL; ``None`` is NULL. ``Decimal`` is exact, ``float`` is not."""
+Constant = None | bool | int | Decimal | float | str | date | datetime
+"""A value of SQL; ``None`` is NULL. ``Decimal`` is exact, ``float`` is not; a ``datetime`` with a zone is a moment."""
 
 
 class Unary(StrEnum):

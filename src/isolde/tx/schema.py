@@ -19,7 +19,9 @@ class Kind(StrEnum):
     DECIMAL = "decimal"
     FLOAT = "float"
     TEXT = "text"
+    DATE = "date"
     TIMESTAMP = "timestamp"
+    ZONED = "timestamp with time zone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ INTEGER = Type(Kind.INTEGER, bits=32)
 BIGINT = Type(Kind.INTEGER, bits=64)
 FLOAT = Type(Kind.FLOAT)
 TEXT = Type(Kind.TEXT)
+DATE = Type(Kind.DATE)
 TIMESTAMP = Type(Kind.TIMESTAMP)
 
 

@@ -173,7 +173,7 @@ def certificate_of(source: str, committed: Sequence[tuple[int, Committed]], acco
 
 
 def _writers(accounts: Sequence[Account]) -> dict[int, Account]:
-    """Whose id is which. A server that was killed may give an id anew if its transaction left no trace and never committed."""
+    """Whose id is which. A killed server may give an id anew if its transaction left no trace; that was not committed."""
     found: dict[int, Account] = {}
     for account in accounts:
         xid = _xid(account)

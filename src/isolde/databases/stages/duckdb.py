@@ -12,9 +12,9 @@ from isolde.databases.contract import Database, Kind, Offer, Table
 from isolde.databases.duckdb import DuckdbConnection, DuckdbDatabase
 from isolde.databases.error_words import of_text
 from isolde.databases.stage import Answer, Stage, StagedSession, Waiting
-from isolde.databases.stages.tables import in_order_of_creation, values_of
+from isolde.databases.stages.tables import in_order_of_creation
 from isolde.errors import Aborted, ConnectionLost, OutsideError, StatementFailed
-from isolde.history.schedule import Ended, Failure, Row, sorted_rows
+from isolde.history.schedule import Ended, Failure, Row, sorted_rows, values_of
 from isolde.tx.dialects import Dialect
 from isolde.tx.script import begins, changes, commits, is_setting, rolls_back, statements_of
 

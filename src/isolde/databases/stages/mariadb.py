@@ -17,9 +17,9 @@ from isolde.databases.contract import Database, Kind, Offer, Table
 from isolde.databases.error_words import of_mysql
 from isolde.databases.mariadb import MariadbConnection, MariadbDatabase
 from isolde.databases.stage import Answer, Stage, StagedSession, Waiting
-from isolde.databases.stages.tables import Prepared, in_order_of_creation, values_of
+from isolde.databases.stages.tables import Prepared, in_order_of_creation
 from isolde.errors import ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed, UsageError
-from isolde.history.schedule import Ended, Failure, Row, sorted_rows
+from isolde.history.schedule import Ended, Failure, Row, sorted_rows, values_of
 from isolde.tx.dialects import Dialect
 from isolde.tx.script import begins, changes, commits, is_plain, is_setting, rolls_back, sets, statements_of
 
@@ -56,7 +56,7 @@ class MariadbSession:
         self._default = str(stage.one(connection, stage.level_query))
         self._open = self._lost = self._locked = False
         self._level, self._changed, self._uses = self._default, False, -1
-        connection.execute(f"SET SESSION innodb_lock_wait_timeout = {_LOCK_WAIT_S}")
+        connection.execute(f"SET SESSION innodb_lock_wait_timeout = {_LOCK_WAIT_S}, SESSION time_zone = '+00:00'")
 
     def run(self, text: str) -> list[Answer]:
         kept = [part for part in statements_of(text, Dialect.MYSQL) if not is_setting(part)]

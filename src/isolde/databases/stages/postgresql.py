@@ -15,11 +15,11 @@ from isolde.databases.contract import Database, Kind, Offer, Table
 from isolde.databases.error_words import of_sqlstate
 from isolde.databases.postgresql import PostgresqlConnection, PostgresqlDatabase, Told
 from isolde.databases.stage import Answer, Stage, StagedSession, Waiting
-from isolde.databases.stages.tables import Prepared, in_order_of_creation, values_of
+from isolde.databases.stages.tables import Prepared, in_order_of_creation
 from isolde.databases.waiting import FILL_S, LOCK_S
 from isolde.errors import ConnectionLost, DatabaseUnavailable, OutsideError, StatementFailed
 from isolde.history.model import Scalar
-from isolde.history.schedule import Ended, Failure, Row, sorted_rows
+from isolde.history.schedule import Ended, Failure, Row, sorted_rows, values_of
 from isolde.tx.dialects import Dialect
 from isolde.tx.script import changes, commits, is_setting, rolls_back, statements_of
 
@@ -109,7 +109,7 @@ class PostgresqlStage:
         # Everything that a session may have set is undone, and the server need not wait for its disk: nothing here is to last.
         self._before = (
             f"RESET ALL; DEALLOCATE ALL; DISCARD TEMP; SELECT pg_advisory_unlock_all(); SET search_path = {self._schema};"
-            " SET synchronous_commit = off"
+            " SET synchronous_commit = off; SET TIME ZONE 'UTC'"
         )
         try:
             self._ask(f"CREATE SCHEMA {self._schema}")

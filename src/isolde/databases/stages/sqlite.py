@@ -17,9 +17,9 @@ from isolde.databases.error_words import of_sqlite
 from isolde.databases.servers.directory import HeldDirectory
 from isolde.databases.sqlite import SqliteDatabase
 from isolde.databases.stage import Answer, Stage, StagedSession, Waiting
-from isolde.databases.stages.tables import in_order_of_creation, values_of
+from isolde.databases.stages.tables import in_order_of_creation
 from isolde.errors import StatementFailed
-from isolde.history.schedule import Ended, Failure, Row, sorted_rows
+from isolde.history.schedule import Ended, Failure, Row, sorted_rows, values_of
 from isolde.tx.dialects import Dialect
 from isolde.tx.script import changes, commits, is_setting, statements_of
 

@@ -1,13 +1,10 @@
-"""What the private places of all databases share: rows as the driver has them, and the order in which tables are filled."""
+"""What the private places of all databases share: what their tables are made of, and the order in which they are filled."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
-from typing import Any
 
-from isolde.history.model import Scalar
 from isolde.history.schedule import Row
 from isolde.tx.script import changes, is_plain
 
@@ -60,28 +57,3 @@ def in_order_of_creation(schema: Sequence[str], rows: Mapping[str, Sequence[Row]
     places = {name: place for place, name in enumerate(made)}
     filled = [(table, some) for table, some in rows.items() if some]
     return sorted(filled, key=lambda entry: places.get(entry[0].lower(), len(made)))
-
-
-def values_of(rows: Iterable[Sequence[Any]]) -> tuple[Row, ...]:
-    """Rows of a driver as a history can hold them."""
-    return tuple(tuple(map(_scalar, row)) for row in rows)
-
-
-def _scalar(value: object) -> Scalar:
-    """Times and bytes as text, a float as its shortest decimal.
-
-    >>> _scalar(0.1), _scalar(b"ab"), _scalar(float("nan"))
-    (Decimal('0.1'), '\\\\x6162', 'nan')
-    """
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case Decimal():
-            return value if value.is_finite() else str(value)
-        case float():
-            number = Decimal(repr(value))
-            return number if number.is_finite() else str(value)
-        case bytes() | bytearray() | memoryview():
-            return "\\x" + bytes(value).hex()
-        case _:
-            return str(value)

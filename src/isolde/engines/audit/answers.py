@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -26,6 +26,8 @@ def same_value(expected: Any, observed: Any) -> bool:
         return expected is observed
     if isinstance(expected, datetime):
         return _same_time(expected, observed)
+    if isinstance(expected, date):
+        return expected.isoformat() == str(observed)
     if isinstance(expected, str) or isinstance(observed, str):
         return type(expected) is type(observed) and bool(expected == observed)
     if isinstance(expected, float) or isinstance(observed, float):
@@ -69,6 +71,8 @@ def _told(row: Sequence[Any]) -> tuple[Any, ...]:
 def _text_of_time(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
+    if isinstance(value, date):
+        return value.isoformat()
     if isinstance(value, str) and "T" in value:
         try:
             return datetime.fromisoformat(value).isoformat(sep=" ")
@@ -137,6 +141,8 @@ def shown(value: Any) -> Any:
     """A value as a report has it."""
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
+    if isinstance(value, date):
+        return value.isoformat()
     if isinstance(value, float):
         return Decimal(repr(value)) if math.isfinite(value) else str(value)
     return value

@@ -44,7 +44,7 @@ from isolde.findings import (
     Verdict,
 )
 from isolde.formats.tables import SqlHistory
-from isolde.history import Sql, Status
+from isolde.history import Operation, Sql, Status, TxnId
 from isolde.levels import Level, level_named
 
 BUDGET = 200_000
@@ -159,6 +159,9 @@ def _judged(log: Log, asked: Asked, options: AuditOptions, *, explain: bool = Tr
         found = Decision(end, f"store-model({asked.store})", allowance.spent, reason=reason)
     else:
         found = decide(log, asked, allowance)
+        while options.skip_unsupported and found.refused is not None:
+            log = _without(log, *found.refused)
+            found = decide(log, asked, allowance.anew())
     if found.end is End.NONE and _may_matter(log):
         # What was left out may have changed the very rows that were read.
         reason = "nothing explains the log without what was left out, which may have changed rows"
@@ -224,12 +227,37 @@ def _place_in_log(log: Log, entry: Entry, place: int) -> int:
     return next(islice(kept, place, None), place)
 
 
+def _without(log: Log, transaction: TxnId, place: int, reason: str) -> Log:
+    """The log without a statement that could not be evaluated when it ran, and without all others of its text."""
+    entry = next(one for one in log.entries if one.id == transaction)
+    shown = {one.id: one.ops for one in log.history.transactions}
+    text = _text(shown[transaction][_place_in_log(log, entry, place)])
+    before = {(one.transaction, one.statement): one.reason for one in log.left_out}
+    nothing = Sql({"sql": ""})
+    transactions = tuple(
+        replace(
+            one,
+            ops=tuple(nothing if _text(op) == text or (one.id, at) in before else op for at, op in enumerate(one.ops)),
+        )
+        for one in log.history.transactions
+    )
+    history = log.history
+    log = log_of(replace(history, transactions=transactions), skip_unsupported=True, session_order=log.session_order)
+    log.history = history
+    log.left_out = [replace(one, reason=before.get((one.transaction, one.statement), reason)) for one in log.left_out]
+    return log
+
+
+def _text(op: Operation) -> str:
+    return str(op.content.get("sql", "")) if isinstance(op, Sql) else ""
+
+
 def _may_matter(log: Log) -> bool:
     """Whether something was left out that may have changed rows: anything but a query, and a query that calls who knows what."""
     ops = {one.id: one.ops for one in log.history.transactions} if log.left_out else {}
     for one in log.left_out:
         op = ops[one.transaction][one.statement]
-        text = str(op.content.get("sql", "")) if isinstance(op, Sql) else ""
+        text = _text(op)
         if not _QUERY.match(text) or _CHANGES.search(text) or "the function" in one.reason:
             return True
     return False

@@ -19,6 +19,7 @@ from isolde.engines.audit.replay import Mismatch, Replay
 from isolde.engines.audit.search import Allowance, End, Placed, Search
 from isolde.engines.audit.timeline import Timeline
 from isolde.errors import MistakeError
+from isolde.history import TxnId
 
 SEARCH_MAX = 3_000
 NEEDS_TIMES = "a strict level needs start and end of every committed transaction, which this log does not have"
@@ -35,6 +36,8 @@ class Decision:
     part: tuple[Entry, ...] = ()
     """Transactions that show by themselves that nothing explains the log, with their statements that do, where it is refuted."""
     reason: str = ""
+    refused: tuple[TxnId, int, str] | None = None
+    """The statement that could not be evaluated, by its place among those that are judged, and why."""
 
 
 def decide(log: Log, reading: Reading, allowance: Allowance, *, follow: bool = True) -> Decision:
@@ -78,7 +81,8 @@ def _not_found(replay: Replay, end: End, allowance: Allowance, method: str) -> D
     if replay.refused is not None:
         entry, place, error = replay.refused
         reason = f"{replay.log.history.statement_at(entry.id, place)} cannot be judged: {error}"
-        return Decision(End.SPENT, method, allowance.spent, reason=reason)
+        refused = (entry.id, place, str(error))
+        return Decision(End.SPENT, method, allowance.spent, reason=reason, refused=refused)
     reason = ""
     if end is End.SPENT:
         reason = (

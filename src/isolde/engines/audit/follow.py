@@ -313,7 +313,8 @@ class Following:
             allowance,
             must=frozenset(number for number, entry in must.items() if not entry.maybe),
         )
-        end = search.run()
+        # Where a session was recorded against the clock, one who has to come first may not be among them: not in this window.
+        end = search.run() if self._complete(wanted) else End.NONE
         self.searched += allowance.spent
         found = search.placed if end is End.FOUND and self._in_time(search.placed, wanted) else None
         if found is None:
@@ -357,6 +358,14 @@ class Following:
         first = min((end for end in left if end is not None), default=None)
         latest = max((wanted[number].start or 0 for number in there), default=0)
         return first is None or first >= latest
+
+    def _complete(self, wanted: dict[int, Entry]) -> bool:
+        """Whether all who come before these in their sessions are placed or take part, but for those of unknown outcome."""
+        return all(
+            one in wanted or self._position[one] >= 0 or one in self._doubted
+            for entry in wanted.values()
+            for one in entry.before
+        )
 
     def _replace(self, entry: Entry, placed: Placed, first: int) -> None:
         """Puts one where a search had it, with its states counted from ``first``, and looks at all that the level asks for."""

@@ -40,6 +40,11 @@ class Mismatch:
             return shown_rows(self.rows)
         return None if self.count is None else ((self.count,),)
 
+    @property
+    def tells_nothing(self) -> bool:
+        """Whether the statement could not be evaluated, or had to fail."""
+        return self.rows is None and self.count is None and self.error is None
+
 
 class Replay:
     """Runs statements of a log on its store. ``refused``: the first statement that could not be evaluated on the way."""
@@ -155,6 +160,8 @@ class Replay:
             return None if ask.free or ask.error is not None else Mismatch(place, None, None, "other")
         except OutsideFragment as error:
             self.store.undone(mark)
+            if ask.free and form.is_query:
+                return None
             return self._opened(entry, place, ask, error)
         if ask.free:
             return None

@@ -61,6 +61,6 @@ def _values(history: SqlHistory) -> list[Any]:
 def _fits(value: Any, kind: str) -> bool:
     if value is None:
         return True
-    if kind in ("text", "timestamp"):
+    if kind in ("text", "date", "timestamp"):
         return isinstance(value, str)
     return not isinstance(value, str)

@@ -121,6 +121,10 @@ def _blamed(log: Log, reading: Reading, last: Entry, timeline: Timeline) -> Blam
     furthest = max(failure.statement for failure in failures)
     chosen = [failure for failure in failures if failure.statement == furthest]
     ask = last.asks[furthest]
+    if ask.form.is_query and not ask.free and all(failure.tells_nothing for failure in chosen):
+        # A query that cannot be evaluated is not to blame: what is wrong comes after it.
+        asks = (*last.asks[:furthest], replace(ask, free=True), *last.asks[furthest + 1 :])
+        return _blamed(log, reading, replace(last, asks=asks), timeline)
     gives = list(dict.fromkeys(_answer_text(ask, failure) for failure in chosen))
     where = _WHERE[reading.reads]
     sentence = (

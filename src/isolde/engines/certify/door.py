@@ -105,11 +105,7 @@ def _certified(
         fit = fitted(history, placed, None)
         if fit.serial is not None and not fit.objects:
             return Certified(Told(columns), "serialization-order", fit.serial, levels=levels)
-        try:
-            told = told_by_keys(history, columns, fit)
-        except Undecidable as reason:
-            told = Told(columns, undecided=str(reason))
-        return Certified(told, "certificate", fit.serial, levels=levels)
+        return Certified(told_by_keys(history, columns, fit), "certificate", fit.serial, levels=levels)
     history = decode(columns)
     sql = sql_history(history, columns.name)
     try:

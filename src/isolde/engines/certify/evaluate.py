@@ -44,6 +44,7 @@ class Laid:
 
 
 _NOTHING: dict[int, Place] = {}
+_UNTOUCHED = Laid()
 
 
 class Evaluation:
@@ -84,6 +85,7 @@ class Evaluation:
     def ensure(self, place: Place) -> None:
         """Runs a statement, and before it all that made versions that it needs."""
         if self._at_hand(place):
+            self._prepared = (place, self.shared.passed, self._own_alone(place))
             self._run(place)
             return
         waiting, on_the_way = [place], dict[Place, None]()
@@ -205,6 +207,18 @@ class Evaluation:
     def _listed_of(self, number: int) -> frozenset[Place]:
         line = self.world.lines.get(number)
         return frozenset() if line is None else line.listed
+
+    def _own_alone(self, place: Place) -> Laid:
+        """What lies over the shared state if that is what a statement sees: its transaction's own writes."""
+        own = self.own(place)
+        if not own:
+            return _UNTOUCHED
+        tables, laid = self.world.asked[place].form.tables, Laid()
+        for number, mine in own.items():
+            if self.world.objects.table[number] in tables:
+                laid.own[number] = self.done[mine].written[number]
+                laid.versions[number] = mine
+        return laid
 
     def laid(self, place: Place, shared: Shared) -> Laid:
         """What a statement sees otherwise than the shared state has it."""

@@ -22,6 +22,8 @@ class Items:
         self.world, self.evaluation, self.barred = world, evaluation, barred
         self._keys: dict[int, str] = {}
         self._values: dict[tuple[int, Place | None], str] = {}
+        self._readable = True
+        self._width = 1 + max((len(t.ops) for t in world.history.transactions), default=0)
         self._where: dict[tuple[int, int], int] = {}
         """The place among the item operations of a transaction's write of an object."""
         self._reads: list[tuple[Place, int, Place | None]] = []
@@ -56,8 +58,14 @@ class Items:
 
     # The history
 
-    def columns(self, *, by_age: bool = True) -> Columns:
-        """The transactions, at their places in the history; with ``by_age``, the oldest of a statement's rows come first."""
+    def columns(self, *, by_age: bool = True, readable: bool = True) -> Columns:
+        """The transactions, at their places in the history; with ``by_age``, the oldest of a statement's rows come first.
+
+        Values are for people if they are ``readable``: who wrote a version, and what it is. Else they are numbers.
+        """
+        self._readable = readable
+        self._values = {}
+        self._where = {}
         by_place: dict[Place, list[tuple[int, Place | None]]] = {}
         for place, number, version in self._reads:
             by_place.setdefault(place, []).append((number, version))
@@ -109,9 +117,11 @@ class Items:
             line = world.lines[number]
             installed.setdefault(line.versions[line.at[txn]][1], []).append(number)
         ops: list[str] = []
+        keys = self._keys
         for index in range(len(transaction.ops)):
             for number, version in reads.get((txn, index), ()):
-                ops.append(f'["r",{self._key(number)},{self._value(number, version)}]')
+                key = keys.get(number) or self._key(number)
+                ops.append(f'["r",{key},{self._value(number, version)}]')
             for number in installed.get(index, ()):
                 self._where[txn, number] = len(ops)
                 ops.append(f'["w",{self._key(number)},{self._value(number, (txn, index))}]')
@@ -135,6 +145,8 @@ class Items:
 
     def _value(self, number: int, version: Place | None) -> str:
         """JSON text of a value unlike that of every other version of the object: it says who wrote it."""
+        if not self._readable and version is not None:
+            return str(version[0] * self._width + version[1])
         value = self._values.get((number, version))
         if value is None:
             value = self._values[number, version] = self._shown(number, version)

@@ -68,6 +68,8 @@ class _Keys:
         self.edges: list[tuple[int, int, Kind, str]] = []
         self.faults: list[Fault] = []
         self._moved: dict[Place, int] = {}
+        self._open = ""
+        """Why a read is open."""
         for key, order in fit.objects.items():
             assert isinstance(key, int | str)
             self._line(key, order)
@@ -102,8 +104,13 @@ class _Keys:
 
     def told(self) -> Told:
         complete = all(line.complete for line in self.lines.values())
+        undecided = ""
         if self.fit.reads and not self.has_lists and complete and self.lines:
-            return self._by_version()
+            try:
+                return self._by_version()
+            except Undecidable as reason:
+                # What is not about reads is decided all the same.
+                undecided = str(reason)
         columns, settled = self._with_outcomes()
         versions: list[list[Place | None]] = [
             [*([None] if line.complete or line.from_initial else []), *line.versions]
@@ -113,7 +120,7 @@ class _Keys:
         # Elements of lists say who appended them, so that nothing is guessed when the search places those that nobody read.
         known = settled and not self.has_lists
         whole = known and all(key in self.lines and self.lines[key].complete for key in self.writes)
-        return Told(columns, self.edges, versions, self.faults, complete=whole)
+        return Told(columns, self.edges, versions, self.faults, undecided, complete=whole)
 
     def _with_outcomes(self) -> tuple[Columns, bool]:
         """The history in which outcomes that the certificate tells are no longer unknown, and whether none is left."""
@@ -146,7 +153,7 @@ class _Keys:
         history = History(transactions, initial)
         versions: list[list[Place | None]] = [[None, *line.versions] for line in self.lines.values() if line.versions]
         moved = [[None if one is None else (one[0], self._moved[one]) for one in order] for order in versions]
-        return Told(encode(history), self.edges, moved, self.faults)
+        return Told(encode(history), self.edges, moved, self.faults, self._open)
 
     def _transaction(self, txn: int) -> Transaction:
         transaction = self.history.transactions[txn]
@@ -172,6 +179,8 @@ class _Keys:
         told = self.fit.reads.get(place)
         version = self._by_value(place, key, value, own) if told is None else self._seen(place, key, told, own)
         what = f"{self._name(txn)} read {render_value(key)} = {render_value(value)}"
+        if version == _SEVERAL:
+            return []
         if version == _NOBODY:
             self._fault(
                 "thin-air-read", (txn,), f"{what}, a value that no transaction wrote and that is not the initial one."
@@ -240,7 +249,8 @@ class _Keys:
         if len(fits) > 1:
             writers = [None if one is None else self.history.transactions[one[0]].id for one in fits]
             what = f"{render_value(key)} = {render_value(value)}"
-            raise Undecidable(duplicate(self.history.transactions[txn].id, what, writers))
+            self._open = self._open or duplicate(self.history.transactions[txn].id, what, writers)
+            return _SEVERAL
         return fits[0]
 
     def _value(self, key: Key, version: Place | None) -> Value:
@@ -264,3 +274,4 @@ class _Keys:
 
 
 _NOBODY: Place = (-1, -1)
+_SEVERAL: Place = (-2, -2)

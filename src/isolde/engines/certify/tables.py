@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from isolde.engines.certify.evaluate import Circular, Evaluation, Unknown
 from isolde.engines.certify.faults import Faults
@@ -92,8 +93,10 @@ def told_by_tables(
     for found in predicates.found.values():
         edges.append((found.source, found.target, kinds[found.kind], predicates.sentence(found)))
     # Below prefix, what was read first and what later makes a difference.
-    columns = items.columns(by_age=bool(_WEAK & set(levels)))
-    return Told(columns, edges, items.versions(), (*thin_air, *faults.all), undecided, second=opinion)
+    by_age = bool(_WEAK & set(levels))
+    columns = items.columns(by_age=by_age, readable=False)
+    told = Told(columns, edges, items.versions(), (*thin_air, *faults.all), undecided, second=opinion)
+    return replace(told, readable=lambda: items.columns(by_age=by_age))
 
 
 def evaluated(world: World) -> Evaluation:

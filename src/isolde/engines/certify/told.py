@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from isolde._core import Columns
@@ -34,7 +34,8 @@ class Told:
     of the versions of each key by the operations of ``columns``. ``edges`` come with their sentences. ``undecided`` says why all
     but read uncommitted is left open; empty if it is not. ``complete``: the order of every key's versions is told as a whole, so
     that nothing is left to search for but who wrote what was read. ``second``: what the replay of an order of the dependency
-    graph says, where there is one."""
+    graph says, where there is one. ``readable``: the same columns with values that a person reads, made when something is to be
+    shown."""
 
     columns: Columns
     edges: Sequence[tuple[int, int, Kind, str]] = ()
@@ -43,3 +44,4 @@ class Told:
     undecided: str = ""
     complete: bool = False
     second: SecondOpinion | None = None
+    readable: Callable[[], Columns] | None = None

@@ -23,6 +23,8 @@ from isolde.visible import visible
 
 EVENTS_MAX = 100_000
 """Reads and writes of one transaction, so that an endless one ends."""
+READS_MAX = 1_000
+"""Reads of others' writes: after each of them the body runs again from its beginning."""
 BODY_S = 20.0
 """Seconds that a body may compute between a read and the next."""
 
@@ -167,8 +169,9 @@ class Accesses:
             if self._caught > _CAUGHT_MAX:
                 _raise_outside_of_try()
             raise Unanswered if self.asked else Ended(self.given_up[0])
-        if len(self.events) >= EVENTS_MAX:
-            raise UsageError(f"more than {EVENTS_MAX:,} reads and writes; does it loop for ever?")
+        if len(self.events) >= EVENTS_MAX or self.reads > READS_MAX:
+            many = f"{READS_MAX:,} reads" if self.reads > READS_MAX else f"{EVENTS_MAX:,} reads and writes"
+            raise UsageError(f"more than {many}; does it loop for ever?")
 
     def trace(self, end: Literal["commit", "abort"], reason: str = "", statements: Sequence[Any] = ()) -> Trace:
         if self.asked:

@@ -6,8 +6,10 @@ were met) and compares what they do.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,6 +20,7 @@ from isolde.engines.explore.behaviours import Behaviours, Node
 from isolde.engines.explore.bodies import Bodies, described, not_deterministic
 from isolde.engines.explore.program import Program
 from isolde.engines.explore.rounds import bodies_of, of_round
+from isolde.engines.explore.store_bodies import Run, run
 from isolde.engines.explore.values import likeness
 from isolde.errors import UsageError
 
@@ -58,13 +61,27 @@ def refuse_differences(program: Program, model: str, rounds: Sequence[Behaviours
         [[node.transaction, node.parent, node.value, _told(known, node)] for node in known.nodes[:_NODES_MAX]]
         for known in rounds
     ]
-    question = json.dumps(
-        {
-            "origin": [getattr(program.origin, name) for name in ("path", "name", "sessions", "scale", "seed")],
-            "model": model,
-            "rounds": told,
-        }
-    ).encode()
+    for answer in _asked(program, {"model": model, "rounds": told}):
+        if answer is not None:
+            call = program.calls[answer["transaction"]]
+            raise UsageError(not_deterministic(call, answer["answers"], answer["expected"], answer["did"]))
+
+
+def refuse_other_statements(program: Program, runs: Sequence[Run]) -> None:
+    """The same for bodies on a store model."""
+    if program.origin is None or not runs:
+        return
+    told = [(run.call.number, run.answers, str(run.asked)) for run in runs[:_NODES_MAX]]
+    packed_runs = base64.b64encode(pickle.dumps(told)).decode()
+    for answer in _asked(program, {"runs": packed_runs}):
+        if answer is not None:
+            raise runs[answer["run"]].refuse(answer["did"])
+
+
+def _asked(program: Program, question: dict[str, Any]) -> list[Any]:
+    """What other processes say, which read the program again and have other orders of sets."""
+    origin = [getattr(program.origin, name) for name in ("path", "name", "sessions", "scale", "seed")]
+    sent = json.dumps({"origin": origin, **question}).encode()
     own = os.environ.get("PYTHONHASHSEED")
     seeds = [seed if seed != own else "3" for seed in _HASH_SEEDS]
     command = [sys.executable, "-m", "isolde.engines.explore.elsewhere"]
@@ -76,15 +93,11 @@ def refuse_differences(program: Program, model: str, rounds: Sequence[Behaviours
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
             )
             children.append(child)
-        answers = [_answer(child, question) for child in children]
+        return [_answer(child, sent) for child in children]
     finally:
         for child in children:
             child.kill()
             child.wait()
-    for answer in answers:
-        if answer is not None:
-            call = program.calls[answer["transaction"]]
-            raise UsageError(not_deterministic(call, answer["answers"], answer["expected"], answer["did"]))
 
 
 def _answer(child: subprocess.Popen[bytes], question: bytes) -> Any:
@@ -143,6 +156,16 @@ def answer(question: dict[str, Any], program: Program) -> dict[str, Any] | None:
     return None
 
 
+def answer_on_store(question: dict[str, Any], program: Program) -> dict[str, Any] | None:
+    """What the other process says of bodies on a store model: the first run that does something else there."""
+    # It comes from the process that started this one.
+    for number, (call, answers, expected) in enumerate(pickle.loads(base64.b64decode(question["runs"]))):
+        did = str(run(program.calls[call], answers))
+        if did != expected:
+            return {"run": number, "did": did}
+    return None
+
+
 def _read_again(origin: Sequence[Any]) -> Program:
     from isolde.engines.explore.files import program_of, programs_in
     from isolde.workloads.applications import application_named
@@ -157,5 +180,6 @@ def _read_again(origin: Sequence[Any]) -> Program:
 
 if __name__ == "__main__":
     question = json.load(sys.stdin)
-    result = answer(question, _read_again(question["origin"]))
+    program = _read_again(question["origin"])
+    result = answer_on_store(question, program) if "runs" in question else answer(question, program)
     sys.stdout.write(json.dumps(result))

@@ -14,34 +14,22 @@ from collections import deque
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any, Literal
+from typing import Any
 
-from isolde.engines.explore.bodies import Accesses, Unanswered, ended, not_deterministic
+from isolde.engines.explore.elsewhere import refuse_other_statements
 from isolde.engines.explore.invariants import holds, loaded_store
 from isolde.engines.explore.program import Call, Program, first_rows
-from isolde.engines.explore.values import identity
-from isolde.errors import Aborted, ExecutionError, UsageError
+from isolde.engines.explore.store_bodies import RETRYABLE, Asked, StoreBodies, mark
+from isolde.errors import UsageError
 from isolde.levels.stores import store_level
 from isolde.semantics.concrete import Store
 from isolde.semantics.stores import Ended, Failed, Model, Returned, State, Step, Waits, store_model
 from isolde.tx.dialects import Dialect
-from isolde.tx.python.handle import Answer, Handle, Row
+from isolde.tx.python.handle import Row
 from isolde.tx.sql import statement as read_statement
 from isolde.tx.statements import Statement
 
 STATES_MAX = 1_000_000
-_RETRYABLE = frozenset({"serialization-failure", "deadlock", "lock-timeout", "transaction-failed"})
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a body does next, after the answers so far: a statement, or its end. ``failed``: checks that did not hold."""
-
-    end: Literal["statement", "commit", "abort"]
-    sql: str = ""
-    parameters: tuple[tuple[str, Any], ...] = ()
-    failed: tuple[str, ...] = ()
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,41 +135,8 @@ class StoreExploration:
             sessions.setdefault(call.session, []).append(call)
         self.sessions = [sessions[session] for session in sorted(sessions)]
         self._invariants = program.invariants()
-        self._asked: dict[Hashable, Asked] = {}
+        self.bodies = StoreBodies()
         self._judged: dict[Hashable, tuple[str, ...]] = {}
-
-    # Bodies
-
-    def asked(self, call: Call, answers: tuple[Any, ...]) -> Asked:
-        """What the body does after these answers; run twice, since it may depend on nothing else."""
-        key = (call.number, tuple(_mark(answer) for answer in answers))
-        found = self._asked.get(key)
-        if found is None:
-            found, again = self._run(call, answers), self._run(call, answers)
-            if found != again:
-                given = [answer.rows if isinstance(answer, Returned) else answer for answer in answers]
-                raise UsageError(not_deterministic(call, given, str(found), str(again)))
-            self._asked[key] = found
-        return found
-
-    def _run(self, call: Call, answers: tuple[Any, ...]) -> Asked:
-        accesses = Accesses(())
-        handle = _Handle(answers, accesses)
-
-        def body() -> None:
-            try:
-                call.function(handle, *call.arguments)
-            except (ExecutionError, Aborted):
-                if not handle.failed:
-                    raise
-                handle.gave_up = True
-
-        end, reason = ended(call, accesses, body)
-        failed = tuple(entry.text for entry in accesses.failed)
-        if handle.asks is not None:
-            sql, parameters = handle.asks
-            return Asked("statement", sql, parameters, failed)
-        return Asked("abort" if handle.gave_up else end, failed=failed, reason=reason)
 
     # Steps
 
@@ -195,10 +150,10 @@ class StoreExploration:
             if place.call == len(self.sessions[session]) or str(session) in state.waiting:
                 continue
             call = self.sessions[session][place.call]
-            asked = self.asked(call, place.answers)
+            asked = self.bodies.asked(call, place.answers)
             for step in self._sent(state, session, call, asked):
                 after, results = self._answered(places, step)
-                found.append((step.state, after, Sent(session, _text(asked), asked.parameters, results)))
+                found.append((step.state, after, Sent(session, asked.text, asked.parameters, results)))
         return found
 
     def _sent(self, state: State, session: int, call: Call, asked: Asked) -> list[Step]:
@@ -235,10 +190,10 @@ class StoreExploration:
         return tuple(after), tuple((int(name), result) for name, result in step.results)
 
     def _over(self, place: _Place, end: Any) -> _Place:
-        answers = tuple(_mark(answer) for answer in place.answers)
+        answers = tuple(mark(answer) for answer in place.answers)
         words = [answer.word for answer in (*place.answers, end) if isinstance(answer, Failed)]
         done = (*place.done, (answers, end if isinstance(end, str) else end.word))
-        if end != "committed" and place.attempt < self.retries and _RETRYABLE & set(words):
+        if end != "committed" and place.attempt < self.retries and RETRYABLE & set(words):
             return _Place(place.call, (), done, place.attempt + 1)
         return _Place(place.call + 1, (), done, 0)
 
@@ -278,6 +233,8 @@ class StoreExploration:
                     self._checks(found, nodes, new)
                     if invariant_after_each_commit and after.committed != node.state.committed:
                         self._judge(found, nodes, new, after_commit=True)
+        self.bodies.refuse_shared_state()
+        refuse_other_statements(self.program, self.bodies.runs())
         found.states = len(nodes)
         found.schedules = _ways(root, following) if found.complete else 0
         return found
@@ -304,7 +261,7 @@ class StoreExploration:
         node = nodes[key]
         for session, place in enumerate(node.places):
             if place.call < len(self.sessions[session]) and str(session) not in node.state.waiting:
-                for text in self.asked(self.sessions[session][place.call], place.answers).failed:
+                for text in self.bodies.asked(self.sessions[session][place.call], place.answers).failed:
                     if text not in found.violations:
                         found.violations[text] = Violation(text, _schedule(nodes, key), node.state.rows())
 
@@ -329,65 +286,16 @@ class StoreExploration:
         return tuple(name for name, check in self._invariants.items() if not holds(name, check, rows, store))
 
 
-class _Handle(Handle):
-    """What a body is handed: answers that it has got already, then the end of this run."""
-
-    def __init__(self, answers: tuple[Any, ...], accesses: Accesses) -> None:
-        self._answers, self._accesses = answers, accesses
-        self._next = 0
-        self.asks: tuple[str, tuple[tuple[str, Any], ...]] | None = None
-        self.failed = False
-        self.gave_up = False
-
-    def run(self, sql: str, parameters: Mapping[str, Any]) -> Answer:
-        if self.asks is not None:
-            raise Unanswered
-        if self._next == len(self._answers):
-            self.asks = (sql, tuple(parameters.items()))
-            self._accesses.asked = (sql,)
-            raise Unanswered
-        answer = self._answers[self._next]
-        self._next += 1
-        if isinstance(answer, Failed):
-            self.failed = True
-            if answer.word in _RETRYABLE:
-                raise Aborted(f"{answer.word}: {answer.message}")
-            raise ExecutionError(answer.word, answer.message)
-        return Answer(answer.names, _in_order(answer), answer.count)
-
-    def check(self, condition: object, text: str = "check") -> None:
-        """Notes that the condition must hold here, whatever the other transactions do."""
-        if not condition:
-            self._accesses.note_failed(str(text))
-
-
 @lru_cache(maxsize=4096)
 def _read(sql: str, dialect: Dialect) -> Statement:
     return read_statement(sql, dialect)
-
-
-def _text(asked: Asked) -> str:
-    return asked.sql if asked.end == "statement" else "commit" if asked.end == "commit" else "rollback"
-
-
-def _mark(answer: Returned | Failed) -> Hashable:
-    """What of an answer a body, or a client, can tell: Python alone says that ``1 == True``."""
-    if isinstance(answer, Returned):
-        return answer.names, identity(_in_order(answer)), answer.count
-    return answer
-
-
-def _in_order(answer: Returned) -> tuple[tuple[Any, ...], ...]:
-    """Rows that come in an open order get one that depends on them alone: a body sees no more than the database promises."""
-    return answer.rows if answer.ordered else tuple(sorted(answer.rows, key=repr))
 
 
 def _key(state: State, places: tuple[_Place, ...]) -> Hashable:
     return (
         state.key(),
         tuple(
-            (place.call, place.attempt, place.done, tuple(_mark(answer) for answer in place.answers))
-            for place in places
+            (place.call, place.attempt, place.done, tuple(mark(answer) for answer in place.answers)) for place in places
         ),
     )
 

@@ -22,6 +22,7 @@ from isolde.semantics.core.catalog import Catalog, TableInfo
 from isolde.semantics.core.elaborate_procedures import columns_of
 from isolde.semantics.core.elaboration import elaborated
 from isolde.semantics.core.evaluate import Environment
+from isolde.semantics.core.given import given_rows
 from isolde.semantics.core.nodes import below, query_of
 from isolde.semantics.core.plan import Visit
 from isolde.semantics.core.relations import Scan
@@ -100,7 +101,7 @@ class TableBodies:
         self.schema, self.dialect, self.model = schema, dialect, model
         self.store = Store(schema, dialect, clock=lambda: NOW)
         for table, given in rows.items():
-            listed = [tuple(row) for row in given]
+            listed = given_rows(self.store.catalog, table, given)
             _refuse_rows(self.store.catalog.table(table), listed)
             self.store.load(table, listed)
         self.catalog = self.store.catalog
@@ -222,10 +223,7 @@ def _read(sql: str, dialect: Dialect) -> Statement:
 
 def _refuse_rows(info: TableInfo, rows: Sequence[Row]) -> None:
     """First rows that no database would hold."""
-    width = len(info.table.columns)
     for row in rows:
-        if len(row) != width:
-            raise UsageError(f"a row of {info.table.name} is {row!r}; the table has {width} columns")
         for place, needed in enumerate(info.nonnull):
             if needed and row[place] is None and place != info.generated:
                 raise UsageError(f"a row of {info.table.name} is {row!r}; {info.table.columns[place].name} is not null")

@@ -17,7 +17,7 @@ from isolde.semantics.core.elaborate_procedures import elaborate_procedure
 from isolde.semantics.core.elaboration import elaborated
 from isolde.semantics.core.relations import Delete, Insert, Query, Update
 from isolde.semantics.core.scope import Variables
-from isolde.semantics.core.types import BIGINT, BOOLEAN, DECIMAL, FLOAT, TEXT, TIMESTAMP, ValueType, rows_of
+from isolde.semantics.core.types import BIGINT, BOOLEAN, DATE, DECIMAL, FLOAT, TEXT, TIMESTAMP, ValueType, rows_of
 from isolde.semantics.sets.ghosts import Ghosts
 from isolde.semantics.sets.havoc import all_steps, statements
 from isolde.semantics.sets.invariants import Condition, condition, tables_of
@@ -165,7 +165,7 @@ def _type(hint: Any) -> ValueType | None:
         kinds = [_TYPES.get(one) for one in inside]
         if all(kind is not None for kind in kinds):
             return rows_of(tuple((f"element{place}", kind) for place, kind in enumerate(kinds) if kind is not None))
-    names = {"Decimal": DECIMAL, "datetime": TIMESTAMP}
+    names = {"Decimal": DECIMAL, "datetime": TIMESTAMP, "date": DATE}
     return names.get(getattr(hint, "__name__", ""))
 
 

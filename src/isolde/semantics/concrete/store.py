@@ -382,7 +382,7 @@ def value_shape(value: Any) -> Any:
         return 32 if -0x80000000 <= value < 0x80000000 else (64 if -(2**63) <= value < 2**63 else 65)
     if kind.__name__ == "Decimal":
         return value.as_tuple().exponent, value.adjusted() >= WIDE
-    return (kind, value.microsecond > 0) if kind is datetime else kind
+    return (kind, value.microsecond > 0, value.tzinfo is None) if kind is datetime else kind
 
 
 def _column_shape(values: tuple[Any, ...]) -> Any:

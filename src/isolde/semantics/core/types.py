@@ -16,7 +16,9 @@ class Sort(StrEnum):
     DECIMAL = "decimal"
     FLOAT = "float"
     TEXT = "text"
+    DATE = "date"
     TIMESTAMP = "timestamp"
+    ZONED = "timestamp with time zone"
     NULL = "null"
     UNKNOWN = "unknown"
     ANY = "any"
@@ -64,12 +66,16 @@ UNSIGNED = ValueType(Sort.INTEGER, bits=64, unsigned=True)
 DECIMAL = ValueType(Sort.DECIMAL)
 FLOAT = ValueType(Sort.FLOAT)
 TEXT = ValueType(Sort.TEXT)
+DATE = ValueType(Sort.DATE)
 TIMESTAMP = ValueType(Sort.TIMESTAMP)
+ZONED = ValueType(Sort.ZONED)
 NULL = ValueType(Sort.NULL)
 UNKNOWN = ValueType(Sort.UNKNOWN)
 ANY = ValueType(Sort.ANY)
 
 NUMBERS = frozenset({Sort.INTEGER, Sort.DECIMAL, Sort.FLOAT})
+TIMES = (Sort.DATE, Sort.TIMESTAMP, Sort.ZONED)
+"""Each can be taken for the next."""
 UNTYPED = frozenset({Sort.NULL, Sort.UNKNOWN})
 
 WIDE = 16

@@ -9,7 +9,7 @@ from isolde.errors import OutsideFragment
 from isolde.semantics.core.catalog import TableInfo
 from isolde.semantics.core.nodes import Apply, Column, Constant, Expression, below
 from isolde.semantics.core.relations import Aggregate, Query, Scan, Statement, scans
-from isolde.semantics.core.types import Sort
+from isolde.semantics.core.types import TIMES, Sort
 from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.ghosts import Ghosts
 from isolde.semantics.sets.path import Path
@@ -23,7 +23,7 @@ from isolde.tx.queries import Lock as LockMode
 from isolde.tx.queries import Patience
 
 Found = tuple[Term, tuple[Value, ...]]
-_ORDERED = frozenset({Sort.INTEGER, Sort.DECIMAL, Sort.TIMESTAMP})
+_ORDERED = frozenset({Sort.INTEGER, Sort.DECIMAL, *TIMES})
 
 
 class Fetching:

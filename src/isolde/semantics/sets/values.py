@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from typing import Any, Protocol
 
 from isolde.errors import OutsideFragment
@@ -164,6 +165,11 @@ def constant_value(value: Any, folds_texts: bool = False) -> Value:
             # Equal texts have equal numbers; that two texts never share one is as likely as SHA-256 is good.
             digest = int.from_bytes(hashlib.sha256(value.encode()).digest()[:12], "big")
             return Value(smt.number(-digest - (1 << 100)))
+        case datetime():
+            since = value - datetime(1970, 1, 1, tzinfo=value.tzinfo)
+            return Value(smt.number(since // timedelta(microseconds=1)))
+        case date():
+            return Value(smt.number(value.toordinal()))
         case _:
             if value == int(value):
                 return Value(smt.number(int(value)))

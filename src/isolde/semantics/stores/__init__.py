@@ -25,10 +25,12 @@ def store_model(
     counts_found: bool = False,
 ) -> Model:
     """The model of a database by its name, over a schema and the rows to start from."""
-    match StoreName(store):
-        case StoreName.POSTGRESQL:
-            return PostgreSQL(schema, rows, settings, counts_found=counts_found)
-        case StoreName.MARIADB | StoreName.MYSQL:
-            return InnoDB(schema, rows, settings, store=store, counts_found=counts_found)
-        case StoreName.SQLITE:
-            return Sqlite(schema, rows, settings, counts_found=counts_found)
+    return _MODELS[StoreName(store)](schema, rows, settings, store=store, counts_found=counts_found)
+
+
+_MODELS: dict[StoreName, type[Model]] = {
+    StoreName.POSTGRESQL: PostgreSQL,
+    StoreName.MARIADB: InnoDB,
+    StoreName.MYSQL: InnoDB,
+    StoreName.SQLITE: Sqlite,
+}

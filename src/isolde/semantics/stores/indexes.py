@@ -49,7 +49,7 @@ def _part(value: Any, fold: Any) -> tuple[Any, ...]:
 
 
 def indexes_of(catalog: Catalog, info: TableInfo) -> tuple[Index, ...]:
-    """The clustered index first, then the other unique keys, then those that foreign keys bring along."""
+    """The clustered index first, then the other unique keys, then plain ones, and those that foreign keys bring along."""
     rules = catalog.rules
 
     def folds(columns: tuple[int, ...]) -> tuple[Any, ...]:
@@ -61,6 +61,9 @@ def indexes_of(catalog: Catalog, info: TableInfo) -> tuple[Index, ...]:
     for place, unique in enumerate(info.uniques):
         if place or not primary:
             found.append(Index(len(found), unique, place, folds(unique), key_folds))
+    for plain in info.table.indexes:
+        columns = tuple(info.column(name) for name in plain.columns)
+        found.append(Index(len(found), columns, None, folds(columns), key_folds))
     for reference in catalog.references:
         columns = reference.child_columns
         if reference.child == info.position and all(one.columns[: len(columns)] != columns for one in found):

@@ -41,10 +41,7 @@ class InnoDB(Model):
     dialect = Dialect.MYSQL
     deadlock_ends = True
 
-    def __init__(
-        self, schema: Any, rows: Any, settings: Any = None, *, store: str = "mariadb", counts_found: bool = False
-    ) -> None:
-        super().__init__(schema, rows, settings, store=store, counts_found=counts_found)
+    def prepared(self) -> None:
         self.indexes = tuple(indexes_of(self.catalog, info) for info in self.catalog.tables)
         # Entries are asked for many times in one state; states share what did not change.
         self._entries: dict[Any, Entries] = {}
@@ -65,7 +62,7 @@ class InnoDB(Model):
             case LockRecord():
                 return self._lock_record(state, transaction, request)
             case LockTable():
-                return _intended(state, transaction.id, request.table, exclusive=True)
+                return _intended(state, transaction.id, request.table, exclusive=request.exclusive)
             case LockGap():
                 low, high = self.entries(state, transaction, request.table, request.index).gap(request.entry)
                 state.hold(("gap", request.table, request.index, low, high), transaction.id, "gap")
@@ -154,6 +151,9 @@ class InnoDB(Model):
         place: Place = ("rec", request.table, request.index, request.entry)
         by = self._record_blockers(state, transaction, request)
         if by:
+            if request.current and not any(request.number in _own(state, one, request.table) for one in by):
+                # A row that nobody else has changed is looked at before it is waited for.
+                self._refuse_newer(transaction, request, state.committed[request.table].versions.get(request.number))
             # Who waits for a record has locked its table.
             _intended(state, transaction.id, request.table, exclusive=request.exclusive)
             self._make_explicit(state, place, by)
@@ -180,7 +180,7 @@ class InnoDB(Model):
         if version is not None:
             entry = self.indexes[request.table][request.index].entry(version.row, request.number)
             version = version if entry == request.entry else None
-        return version, mine is None or transaction.id.session in state.waiting
+        return version, mine is None and transaction.id.session not in state.waiting
 
     @staticmethod
     def _refuse_newer(transaction: Transaction, request: LockRecord, version: Version | None) -> None:
@@ -252,12 +252,12 @@ class InnoDB(Model):
             asked = other.running.request if other.running is not None else None
             if (
                 isinstance(asked, LockRecord)
-                and asked.kind is Kind.NEXT_KEY
                 and (asked.table, asked.index) == (request.table, request.index)
                 and other.id != transaction.id
             ):
                 low, high = entries.gap(asked.entry)
-                if low < request.entry < high:
+                gone = not there and asked.entry == request.entry and (asked.duplicate or not asked.exclusive)
+                if gone or (asked.kind is Kind.NEXT_KEY and low < request.entry < high):
                     by.add(other.id)
         return by
 
@@ -332,6 +332,11 @@ class InnoDB(Model):
     def _weight(state: State, transaction: Transaction) -> int:
         """Rows changed and lock structures; a request that waits has one, too."""
         return transaction.changed + len(state.locks.get(_STRUCTURES, {}).get(transaction.id, ())) + 1
+
+
+def _own(state: State, one: TransactionId, table: int) -> Changes:
+    """What a transaction that is still open has changed of a table."""
+    return state.open[one.session].own[table]
 
 
 _STRUCTURES: Place = ("structures",)

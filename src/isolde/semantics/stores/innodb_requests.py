@@ -37,9 +37,12 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class LockRecord:
-    """An index record. The answer: the row as it is now (``None``: gone, or under another entry), and whether the lock is new.
+    """An index record. The answer: the row as it is now (``None``: gone, or under another entry), and whether the lock is fresh:
+    got without a wait, by somebody who had none.
 
     ``current``: the row is read, so that a newer version than the snapshot's is an error with innodb_snapshot_isolation.
+    ``duplicate``: it may be a duplicate of a row that is to be inserted; such a lock, and a shared one, is one of the gap if the
+    record goes, at all levels.
     """
 
     table: int
@@ -50,13 +53,15 @@ class LockRecord:
     kind: Kind
     patience: Patience = Patience.WAIT
     current: bool = True
+    duplicate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class LockTable:
-    """A table that rows are added to, in mode IX: before anything of it is looked at."""
+    """A table that rows are added to, or locked in, in mode IX, or IS: before anything of it is looked at."""
 
     table: int
+    exclusive: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from functools import lru_cache
 from typing import Any
 
 from isolde.errors import ExecutionError, UsageError
-from isolde.levels.stores import StoreLevel, store_level
+from isolde.levels.stores import StoreLevel, store_level, store_settings
 from isolde.semantics.concrete import Store
 from isolde.semantics.core.elaborate_procedures import columns_of
 from isolde.semantics.core.elaboration import elaborated
+from isolde.semantics.core.given import VALUES, given_rows
 from isolde.semantics.core.relations import Query
 from isolde.semantics.core.relations import Statement as CoreStatement
 from isolde.semantics.core.scope import Variables
@@ -178,14 +179,19 @@ class Model(ABC):
         store: str,
         counts_found: bool = False,
     ) -> None:
-        self.store, self.settings, self.counts_found = store, dict(settings or {}), counts_found
+        self.store, self.counts_found = store, counts_found
+        self.settings = store_settings(store, settings or {})
         self.concrete = Store(schema, self.dialect)
         for table, given in rows.items():
-            self.concrete.load(table, given)
+            self.concrete.load(table, given_rows(self.concrete.catalog, table, given))
         self.catalog = self.concrete.catalog
         self._sessions: dict[str, int] = {}
         self._cores: dict[Hashable, CoreStatement] = {}
         self._nodes: list[Statement] = []
+        self.prepared()
+
+    def prepared(self) -> None:  # noqa: B027
+        """The tables are there; some stores make something of them."""
 
     # Steps
 
@@ -279,6 +285,9 @@ class Model(ABC):
         """A statement in the typed core with its values; read once for the types of its parameters."""
         rules = self.catalog.rules
         given = rules.sent
+        for name, value in parameters.items():
+            if not isinstance(value, VALUES):
+                raise UsageError(f"the parameter {name} is {value!r}, which is no value of SQL")
         values = tuple(given[type(value)](value) if type(value) in given else value for value in parameters.values())
         types = self.concrete.compiled.types(values)
         key = (statement if isinstance(statement, str) else id(statement), tuple(parameters), types)

@@ -11,7 +11,7 @@ from typing import Any
 
 from isolde.errors import UsageError
 from isolde.history.schedule import Ended as End
-from isolde.history.schedule import Failure, Played, PlayedStep, Schedule, ScheduleStep, sorted_rows
+from isolde.history.schedule import Failure, Played, PlayedStep, Schedule, ScheduleStep, sorted_rows, values_of
 from isolde.semantics.stores import Ended, Failed, Model, Result, Returned, State, Step, Waits, store_model
 from isolde.tx.dialects import Dialect
 from isolde.tx.schema import Schema
@@ -89,7 +89,7 @@ class Playing:
         return Ways(tuple(listed[:ways_max]), len(listed) > ways_max)
 
     def _played(self, way: _Way) -> Played:
-        rows = {table: sorted_rows(found) for table, found in way.state.rows().items()}
+        rows = {table: sorted_rows(values_of(found)) for table, found in way.state.rows().items()}
         return _Hashable(way.steps, rows)
 
     def _asked(self, way: _Way, step: ScheduleStep) -> Iterator[_Way]:
@@ -162,7 +162,7 @@ class Playing:
             if begins(text):
                 way = replace(way, lost=way.lost - {session})
             if result.names:
-                changed["rows"] = (*(step.rows or ()), *result.rows)
+                changed["rows"] = (*(step.rows or ()), *values_of(result.rows))
             if changes(text):
                 changed["count"] = (step.count or 0) + result.count
         return _with(way, number, **changed)

@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 from isolde.errors import ExecutionError
-from isolde.levels.stores import ChangedRow, ReadLocks, ReadsFrom, store_settings
+from isolde.levels.stores import ChangedRow, ReadLocks, ReadsFrom
 from isolde.semantics.core.catalog import Reference, TableInfo
 from isolde.semantics.core.evaluate import Environment
 from isolde.semantics.core.relations import Delete, Insert, Query, Update
@@ -78,9 +78,10 @@ class PostgreSQL(Model):
     dialect = Dialect.POSTGRESQL
     deadlock_ends = False
 
-    def __init__(self, schema: Any, rows: Any, settings: Any = None, *, counts_found: bool = False) -> None:
-        super().__init__(schema, rows, settings, store="postgresql", counts_found=counts_found)
-        self.whole = store_settings("postgresql", self.settings)["predicate_locks"] == "table"
+    @property
+    def whole(self) -> bool:
+        """Whether a read remembers the whole table."""
+        return self.settings["predicate_locks"] == "table"
 
     def initial(self) -> State:
         state = super().initial()

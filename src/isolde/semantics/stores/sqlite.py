@@ -37,9 +37,6 @@ class Sqlite(Model):
     dialect = Dialect.SQLITE
     deadlock_ends = False
 
-    def __init__(self, schema: Any, rows: Any, settings: Any = None, *, counts_found: bool = False) -> None:
-        super().__init__(schema, rows, settings, store="sqlite", counts_found=counts_found)
-
     def begin(self, state: State, session: str, level: str = "", *, read_only: bool = False) -> list[Step]:
         """BEGIN IMMEDIATE takes the writer's place, and may wait for it."""
         (step,) = super().begin(state, session, level, read_only=read_only)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum, auto
 from typing import ClassVar, assert_never
@@ -278,10 +278,17 @@ class Writer:
             case str():
                 return self.string(value, node)
             case datetime():
-                text = value.isoformat(" ")
-                return f"'{text}'" if self.dialect is Dialect.SQLITE else f"TIMESTAMP '{text}'"
+                if value.tzinfo is not None and self.dialect is Dialect.MYSQL:
+                    raise self.refuse(node, "a time with a zone in MySQL")
+                word = "TIMESTAMP" if value.tzinfo is None else "TIMESTAMP WITH TIME ZONE"
+                return self.time(word, value.isoformat(" "))
+            case date():
+                return self.time("DATE", value.isoformat())
             case _:
                 assert_never(value)
+
+    def time(self, word: str, text: str) -> str:
+        return f"'{text}'" if self.dialect is Dialect.SQLITE else f"{word} '{text}'"
 
     def inexact(self, value: float, node: Literal) -> str:
         if not math.isfinite(value):

@@ -27,7 +27,9 @@ def column_type(type_: Type, dialect: Dialect, *, key: bool = False) -> str:
                 return f"CHAR({type_.length})"
             length = type_.length or (255 if key and dialect is Dialect.MYSQL else None)
             return f"VARCHAR({length})" if length else "TEXT"
-        case Kind.TIMESTAMP:
+        case Kind.DATE:
+            return "DATE"
+        case Kind.TIMESTAMP | Kind.ZONED:
             return _time(type_, dialect)
         case _:
             assert_never(type_.kind)
@@ -42,7 +44,7 @@ def cast_type(type_: Type, dialect: Dialect) -> str:
             return "UNSIGNED" if type_.unsigned else "SIGNED"
         case Kind.TEXT:
             return f"CHAR({type_.length})" if type_.length else "CHAR"
-        case Kind.DECIMAL | Kind.FLOAT | Kind.TIMESTAMP:
+        case Kind.DECIMAL | Kind.FLOAT | Kind.DATE | Kind.TIMESTAMP:
             return column_type(type_, dialect)
         case _:
             raise OutsideFragment(
@@ -71,9 +73,12 @@ def _decimal(type_: Type, dialect: Dialect) -> str:
 def _time(type_: Type, dialect: Dialect) -> str:
     if dialect is Dialect.MYSQL:
         digits = 6 if type_.precision is None else type_.precision
-        word = "TIMESTAMP" if type_.moment else "DATETIME"
+        word = "TIMESTAMP" if type_.moment or type_.kind is Kind.ZONED else "DATETIME"
         return f"{word}({digits})" if digits else word
-    return "TIMESTAMP" if type_.precision is None or dialect is Dialect.SQLITE else f"TIMESTAMP({type_.precision})"
+    if dialect is Dialect.SQLITE:
+        return "TIMESTAMP"
+    word = "TIMESTAMP" if type_.precision is None else f"TIMESTAMP({type_.precision})"
+    return f"{word} WITH TIME ZONE" if type_.kind is Kind.ZONED else word
 
 
 def _float(type_: Type, dialect: Dialect) -> str:

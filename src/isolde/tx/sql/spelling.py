@@ -163,7 +163,7 @@ _TIGHT = ("COUNT", "SUM", "MIN", "MAX", "SUBSTRING", "SUBSTR", "TRIM", "NOW", "C
 
 def _spoken(text: Text, found: tuple[Token, ...], dialect: Dialect) -> None:
     """sqlglot takes other databases' operators and literals for the dialect's."""
-    literals = ("E", "DATETIME", "TIMESTAMP") if dialect is _LITE else ("E", "DATETIME")
+    literals = ("E", "DATE", "DATETIME", "TIMESTAMP") if dialect is _LITE else ("E", "DATETIME")
     before: Token | None = None
     for one, two in zip_longest(found, found[1:]):
         if one.kind is Kind.SYMBOL and dialect not in _OPERATORS.get(one.text, (dialect,)):

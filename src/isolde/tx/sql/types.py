@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from sqlglot import exp
 
 from isolde.tx.dialects import Dialect
-from isolde.tx.schema import BOOLEAN, FLOAT, TEXT, TIMESTAMP, Kind, Type
+from isolde.tx.schema import BOOLEAN, DATE, FLOAT, TEXT, TIMESTAMP, Kind, Type
 from isolde.tx.sql.text import Text
 from isolde.tx.sql.trees import Reading, trees
 from isolde.tx.sql.type_names import CASTS, COLUMNS, name_of
@@ -39,7 +39,7 @@ _ZONED = {_T.TIMESTAMPTZ, _T.TIMESTAMPLTZ}
 _TIMES = {_T.TIMESTAMP, _T.TIMESTAMPTZ, _T.TIMESTAMPLTZ, _T.TIMESTAMPNTZ, _T.DATETIME}
 
 
-_KNOWN = {*_BITS, *_TEXTS, *_TIMES, _T.BOOLEAN, _T.DECIMAL, _T.UDECIMAL, _T.DOUBLE, _T.FLOAT}
+_KNOWN = {*_BITS, *_TEXTS, *_TIMES, _T.DATE, _T.BOOLEAN, _T.DECIMAL, _T.UDECIMAL, _T.DOUBLE, _T.FLOAT}
 
 
 def is_serial(node: exp.DataType) -> bool:
@@ -83,12 +83,14 @@ def column_type(node: exp.DataType, reading: Reading, *, cast: bool = False) -> 
         return Type(Kind.TEXT, length=numbers[0] if numbers else 1, fixed=True)
     if kind in _TEXTS:
         return Type(Kind.TEXT, length=numbers[0]) if numbers else TEXT
-    if kind in _ZONED and reading.dialect is Dialect.POSTGRESQL:
-        raise reading.refuse(node, "a time with a zone", "use TIMESTAMP")
+    if kind is _T.DATE:
+        return DATE
     if kind in _TIMES:
         time = _time(numbers, reading.dialect)
+        if kind in _ZONED and reading.dialect is Dialect.POSTGRESQL:
+            return replace(time, kind=Kind.ZONED)
         return replace(time, moment=True) if kind in _ZONED and not cast else time
-    instead = "use TIMESTAMP" if kind in {_T.DATE, _T.TIME} else ""
+    instead = "use TIMESTAMP" if kind is _T.TIME else ""
     raise reading.refuse(node, f"the type {node.sql().upper()}", instead)
 
 
@@ -132,7 +134,7 @@ def _instead(node: exp.DataType, dialect: Dialect, *, cast: bool) -> str:
         return "INT or BIGINT" if mysql else "SMALLINT, INTEGER or BIGINT"
     if kind in _TEXTS:
         return ("CHAR" if cast else "VARCHAR with a length, or TEXT") if mysql else "VARCHAR or TEXT"
-    if kind in _TIMES:
+    if kind in {*_TIMES, _T.DATE}:
         return "DATETIME" if mysql else "TIMESTAMP"
     if kind is _T.BOOLEAN:
         return "SIGNED" if mysql and cast else "BOOLEAN"
@@ -142,9 +144,16 @@ def _instead(node: exp.DataType, dialect: Dialect, *, cast: bool) -> str:
 
 
 def time_written(node: exp.Expr, reading: Reading) -> Type | None:
-    """The type of MySQL's TIMESTAMP '…', which has as many digits of a second as are written; it casts to DATETIME only."""
-    zoned = node.args["to"].this in _ZONED
-    if reading.dialect is not Dialect.MYSQL or not zoned or not reading.before(node.this).word("TIMESTAMP"):
+    """The type of MySQL's DATE '…' and TIMESTAMP '…', which has as many digits of a second as are written."""
+    if reading.dialect is not Dialect.MYSQL or not (isinstance(node.this, exp.Literal) and node.this.is_string):
+        return None
+    before, kind = reading.before(node.this), node.args["to"].this
+    if kind is _T.DATE and before.word("DATE"):
+        if not re.fullmatch(r"\d{4}-\d{1,2}-\d{1,2}", node.this.this):
+            raise reading.malformed(node, f"DATE '{node.this.this}'", "DATE 'YYYY-MM-DD'")
+        return DATE
+    if kind not in _ZONED or not before.word("TIMESTAMP"):
+        # It casts to DATETIME only.
         return None
     return _time((len(node.this.this.partition(".")[2].rstrip()),), Dialect.MYSQL)
 

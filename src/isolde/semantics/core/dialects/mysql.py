@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -28,6 +28,7 @@ from isolde.semantics.core.dialects.base import (
     Rules,
     typed,
 )
+from isolde.semantics.core.dialects.times import as_time
 from isolde.semantics.core.evaluate import constant_value
 from isolde.semantics.core.nodes import (
     Apply,
@@ -46,10 +47,12 @@ from isolde.semantics.core.primitives import SAME, TRUTH_TO_NUMBER, Primitive, p
 from isolde.semantics.core.types import (
     BIGINT,
     BOOLEAN,
+    DATE,
     FLOAT,
     INTEGER,
     NUMBERS,
     TEXT,
+    TIMES,
     TIMESTAMP,
     UNSIGNED,
     WIDE,
@@ -164,6 +167,7 @@ _INTEGER_TO_TEXT = primitive("mysql integer to text", str)
 _DECIMAL_TO_TEXT = primitive("mysql decimal to text", my.scaled_text)
 _FLOAT_TO_TEXT = primitive("mysql float to text", my.float_text)
 _TIMESTAMP_TO_TEXT = primitive("mysql timestamp to text", my.timestamp_text)
+_DATE_TO_TEXT = primitive("mysql date to text", date.isoformat)
 _TEXT_TO_TIMESTAMP = primitive("mysql text to timestamp", my.from_timestamp)
 _ROUNDED = primitive("mysql decimal as it is shown", numbers.rounded)
 _BIT_NOT = primitive("mysql ~", lambda value: value ^ 0xFFFFFFFFFFFFFFFF, "({0} ^ 0xFFFFFFFFFFFFFFFF)")
@@ -273,6 +277,8 @@ class MySQL(Rules):
                 return decimal_of(type_.scale or 0, (type_.precision or 10) - (type_.scale or 0))
             case Kind.TIMESTAMP:
                 return replace(TIMESTAMP, scale=6 if type_.precision is None else type_.precision)
+            case Kind.ZONED:
+                raise outside("a column of times with a zone in MySQL", "use TIMESTAMP or DATETIME")
             case kind:
                 return ValueType(Sort(kind.value))
 
@@ -307,7 +313,11 @@ class MySQL(Rules):
             case str():
                 type_ = TEXT
             case datetime():
+                if value.tzinfo is not None:
+                    raise outside("a time with a zone in MySQL", "give it without its zone")
                 type_ = replace(TIMESTAMP, scale=6 if value.microsecond else 0)
+            case date():
+                type_ = DATE
         return Constant(value, type_)
 
     # Conversions
@@ -326,7 +336,7 @@ class MySQL(Rules):
             if self.changing and isinstance(node, Constant) and isinstance(node.value, str):
                 my.strict_text_number(node.value)
             return self.apply(_TEXT_TO_NUMBER[self.changing], (node,), FLOAT)
-        if node.type.sort is Sort.TIMESTAMP:
+        if node.type.sort in TIMES:
             raise outside("a time as a number", "compare it to a time")
         return node
 
@@ -354,7 +364,7 @@ class MySQL(Rules):
                 return self.apply(_DECIMAL_TO_INTEGER, (node,), BIGINT)
             case Sort.FLOAT:
                 return self.apply(_FLOAT_TO_INTEGER, (node,), BIGINT)
-            case Sort.TIMESTAMP:
+            case Sort.DATE | Sort.TIMESTAMP:
                 raise outside("a time as a number", "compare it to a time")
             case _:
                 return node
@@ -375,6 +385,8 @@ class MySQL(Rules):
                         f"the text of {node.type.unconvertible}", "cast it to DOUBLE: it has zeros at its end"
                     )
                 return self.apply(_FLOAT_TO_TEXT, (node,), TEXT)
+            case Sort.DATE:
+                return self.apply(_DATE_TO_TEXT, (node,), TEXT)
             case Sort.TIMESTAMP:
                 return self.apply(_TIMESTAMP_TO_TEXT, (node, Constant(node.type.scale, INTEGER)), TEXT)
             case sort:
@@ -391,12 +403,14 @@ class MySQL(Rules):
             signs.add(False)
         if not sorts:
             return list(nodes), self.null().type
-        if Sort.TIMESTAMP in sorts and sorts - {Sort.TIMESTAMP, Sort.TEXT}:
+        if sorts & {*TIMES} and sorts - {*TIMES, Sort.TEXT}:
             raise outside(f"{what} of times and other values")
         if Sort.TEXT in sorts:
             return [typed(self.to_text(node), TEXT) for node in nodes], TEXT
-        if sorts == {Sort.TIMESTAMP}:
-            return list(nodes), replace(TIMESTAMP, scale=max(type_.scale for type_ in types))
+        if sorts <= {*TIMES}:
+            time = DATE if len(sorts) == 1 and Sort.DATE in sorts else TIMESTAMP
+            time = replace(time, scale=max(type_.scale for type_ in types))
+            return [node if node.type.sort is Sort.NULL else as_time(self, node, time) for node in nodes], time
         if Sort.FLOAT in sorts:
             float_ = floating(types)
             if float_.unconvertible and any(map(has_hidden_digits, nodes)):
@@ -544,20 +558,17 @@ class MySQL(Rules):
         sorts = {node.type.sort for node in nodes} - {Sort.NULL}
         if sorts <= {Sort.TEXT}:
             return [self.apply(_FOLD, (node,), TEXT) for node in nodes]
-        if Sort.TIMESTAMP in sorts:
-            if sorts - {Sort.TIMESTAMP, Sort.TEXT}:
+        if sorts & {*TIMES}:
+            if sorts - {*TIMES, Sort.TEXT}:
                 raise outside("a time compared to a number")
-            return [
-                self.apply(_TEXT_TO_TIMESTAMP, (node,), TIMESTAMP) if node.type.sort is Sort.TEXT else node
-                for node in nodes
-            ]
+            return self.same_times([self.time(node) for node in nodes])
         if sorts & {Sort.TEXT, Sort.FLOAT}:
             return [self.double(node) for node in nodes]
         return list(nodes)
 
     def between(self, operand: Expression, low: Expression, high: Expression) -> Expression:
         sorts = {self.value(node).type.sort for node in (operand, low, high)} - {Sort.NULL}
-        if Sort.TEXT in sorts and len(sorts) > 1:
+        if Sort.TEXT in sorts and not sorts <= {*TIMES, Sort.TEXT}:
             raise outside("BETWEEN of texts and numbers", "compare with >= and <=")
         return super().between(operand, low, high)
 
@@ -571,6 +582,20 @@ class MySQL(Rules):
         if node.type.sort not in (Sort.INTEGER, Sort.NULL):
             raise outside(f"{what} that is no integer")
         return Apply(_BOUND, (node,), BIGINT)
+
+    def time(self, node: Expression) -> Expression:
+        """A text as a time; one that is written there and has no time of day is a date."""
+        if node.type.sort is not Sort.TEXT:
+            return node
+        if not isinstance(node, Constant):
+            return self.apply(_TEXT_TO_TIMESTAMP, (node,), TIMESTAMP)
+        time = my.from_timestamp(str(node.value))
+        return Constant(time.date(), DATE) if time == datetime(*time.timetuple()[:3]) else Constant(time, TIMESTAMP)
+
+    def same_times(self, nodes: list[Expression]) -> list[Expression]:
+        if all(node.type.sort in (Sort.DATE, Sort.NULL) for node in nodes):
+            return nodes
+        return [as_time(self, node, TIMESTAMP) if node.type.sort is Sort.DATE else node for node in nodes]
 
     # Casts and storing
 
@@ -595,8 +620,8 @@ class MySQL(Rules):
             case Kind.FLOAT:
                 double = typed(self.double(node), FLOAT)
                 return double if type_.bits != 32 else self.apply(_SINGLE, (double,), FLOAT)
-            case Kind.TIMESTAMP:
-                if node.type.sort not in (Sort.TIMESTAMP, Sort.TEXT, Sort.NULL):
+            case Kind.DATE | Kind.TIMESTAMP | Kind.ZONED:
+                if node.type.sort not in (*TIMES, Sort.TEXT, Sort.NULL):
                     raise outside("a number as a time")
                 if node.type.sort is Sort.TEXT:
                     node = self.apply(_TEXT_TO_TIMESTAMP, (node,), TIMESTAMP)
@@ -613,13 +638,21 @@ class MySQL(Rules):
 
     def at_precision(self, node: Expression, type_: Type) -> Expression:
         target = self.column(type_)
+        if is_null(node):
+            return Constant(None, target)
+        if node.type.sort is Sort.DATE:
+            node = as_time(self, node, target)
+        if type_.kind is Kind.DATE:
+            if node.type.sort is Sort.TEXT:
+                node = self.apply(_STORED_TIMESTAMP, (node, Constant(6, INTEGER)), TIMESTAMP)
+            return as_time(self, node, DATE)
         how = _STORED_MOMENT if type_.moment else _STORED_TIMESTAMP
         return self.apply(how, (node, Constant(target.scale, INTEGER)), target)
 
     def stored(self, node: Expression, column: TableColumn) -> Expression:
         node, type_ = self.value(node), column.type
         have, target = node.type, self.column(type_)
-        if have.sort is Sort.TIMESTAMP and type_.kind not in (Kind.TIMESTAMP, Kind.TEXT):
+        if have.sort in TIMES and type_.kind not in (Kind.DATE, Kind.TIMESTAMP, Kind.TEXT):
             raise outside("a time stored as a number", "store it as a time")
         match type_.kind:
             case Kind.INTEGER | Kind.BOOLEAN:
@@ -641,8 +674,8 @@ class MySQL(Rules):
                 text = self.to_text(node)
                 fit = _STORED_FIXED if type_.fixed else _STORED_TEXT
                 return self.apply(fit, (text, Constant(type_.length, INTEGER)), target) if type_.length else text
-            case Kind.TIMESTAMP:
-                if have.sort not in (Sort.TIMESTAMP, Sort.TEXT, Sort.NULL):
+            case Kind.DATE | Kind.TIMESTAMP | Kind.ZONED:
+                if have.sort not in (*TIMES, Sort.TEXT, Sort.NULL):
                     raise outside("a number stored as a time")
                 return self.at_precision(node, type_)
 
@@ -788,7 +821,13 @@ class MySQL(Rules):
         exact = {Sort.INTEGER, Sort.DECIMAL}
         if column.sort in exact and node.type.sort in exact:
             return node
-        return node if column.sort is Sort.TIMESTAMP is node.type.sort else None
+        if column.sort not in TIMES:
+            return None
+        if isinstance(node, Constant) and node.type.sort is Sort.TEXT:
+            node = self.time(node)
+        if column.sort is Sort.TIMESTAMP and node.type.sort is Sort.DATE:
+            return as_time(self, node, TIMESTAMP)
+        return node if column.sort is node.type.sort else None
 
     def spelled(self, node: Expression) -> bool:
         return node.type.sort is Sort.TEXT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -22,19 +22,23 @@ from isolde.semantics.core.dialects.base import (
     typed,
     untyped,
 )
+from isolde.semantics.core.dialects.times import as_time
 from isolde.semantics.core.nodes import Apply, Choose, Clock, Coalesce, Constant, Expression, is_stored
 from isolde.semantics.core.primitives import SAME, Primitive, primitive
 from isolde.semantics.core.types import (
     BIGINT,
     BOOLEAN,
+    DATE,
     DECIMAL,
     FLOAT,
     INTEGER,
     NUMBERS,
     TEXT,
+    TIMES,
     TIMESTAMP,
     UNKNOWN,
     UNTYPED,
+    ZONED,
     Sort,
     ValueType,
     outside,
@@ -123,14 +127,18 @@ _FROM_TEXT = {
     Sort.BOOLEAN: primitive("postgresql text to boolean", pg.text_boolean, errors="conversion", partial=True),
     Sort.DECIMAL: primitive("postgresql text to decimal", pg.text_decimal, errors="conversion", partial=True),
     Sort.FLOAT: primitive("postgresql text to float", pg.text_float, errors="conversion out-of-range", partial=True),
+    Sort.DATE: primitive("postgresql text to date", pg.text_date, errors="conversion", partial=True),
     Sort.TIMESTAMP: primitive("postgresql text to timestamp", pg.text_timestamp, errors="conversion", partial=True),
+    Sort.ZONED: primitive("postgresql text to time with zone", pg.text_zoned, errors="conversion", partial=True),
 }
 _TO_TEXT = {
     Sort.INTEGER: primitive("postgresql integer to text", str),
     Sort.DECIMAL: primitive("postgresql decimal to text", texts.decimal_text),
     Sort.FLOAT: primitive("postgresql float to text", pg.float_text),
     Sort.BOOLEAN: primitive("postgresql boolean to text", pg.boolean_text),
+    Sort.DATE: primitive("postgresql date to text", date.isoformat),
     Sort.TIMESTAMP: primitive("postgresql timestamp to text", pg.timestamp_text),
+    Sort.ZONED: primitive("postgresql time with zone to text", pg.zoned_text),
 }
 _FITTED_DECIMAL = primitive("postgresql numeric(p, s)", numbers.fitted_decimal, errors="out-of-range")
 _FITTED_TIMESTAMP = primitive("postgresql timestamp(p)", pg.fitted_timestamp)
@@ -158,7 +166,7 @@ _EXTREMES = {
 }
 _CONCAT = primitive("postgresql concat", lambda *texts: "".join(text or "" for text in texts), strict=False)
 _TRUTH_LETTER = primitive("postgresql boolean in concat", lambda value: "t" if value else "f", "('t' if {0} else 'f')")
-_NOW = primitive("postgresql now", lambda time: time, "{0}")
+_NOW = primitive("postgresql now", lambda time: time.replace(tzinfo=UTC))
 _BOUND = primitive("postgresql limit", numbers.row_count, errors="out-of-range")
 
 _OPERATORS = frozenset(operator.value for operator in Binary)
@@ -222,7 +230,9 @@ class PostgreSQL(Rules):
             case float():
                 type_ = FLOAT
             case datetime():
-                type_ = TIMESTAMP
+                type_ = TIMESTAMP if value.tzinfo is None else ZONED
+            case date():
+                type_ = DATE
             case _:
                 pass
         return Constant(value, type_)
@@ -246,6 +256,8 @@ class PostgreSQL(Rules):
             return self.in_bits(self.apply(_INTEGER_TO_FLOAT, (node,), type_))
         if type_.sort is Sort.FLOAT and have.sort is Sort.DECIMAL:
             return self.in_bits(self.apply(_DECIMAL_TO_FLOAT, (node,), type_))
+        if have.sort in TIMES and type_.sort in TIMES:
+            return as_time(self, node, type_)
         raise type_error(f"no implicit conversion from {have} to {type_}")
 
     def from_text(self, node: Expression, type_: ValueType) -> Expression:
@@ -261,8 +273,6 @@ class PostgreSQL(Rules):
     def to_text(self, node: Expression) -> Expression:
         if node.type.sort in (Sort.TEXT, Sort.UNKNOWN, Sort.NULL):
             return typed(node, TEXT)
-        if node.type.unconvertible:
-            raise outside(node.type.unconvertible, "cast it to TIMESTAMP first")
         return self.apply(_TO_TEXT[node.type.sort], (node,), TEXT)
 
     def common(self, nodes: Sequence[Expression], what: str) -> tuple[list[Expression], ValueType]:
@@ -275,14 +285,14 @@ class PostgreSQL(Rules):
 
     def wider(self, left: ValueType, right: ValueType, what: str) -> ValueType:
         if left.sort is right.sort:
-            if left.sort is Sort.TIMESTAMP:
-                return right if right.unconvertible else left
             return left if left.bits >= right.bits else right
         if left.sort in NUMBERS and right.sort in NUMBERS:
             order = (Sort.INTEGER, Sort.DECIMAL, Sort.FLOAT)
             wider = max(left, right, key=lambda type_: order.index(type_.sort))
             # A single float meets other numbers as a double.
             return FLOAT if wider.sort is Sort.FLOAT and what in _OPERATORS else wider
+        if left.sort in TIMES and right.sort in TIMES:
+            return max(left, right, key=lambda type_: TIMES.index(type_.sort))
         raise type_error(f"{what}: types {left} and {right} cannot be matched")
 
     def in_bits(self, node: Expression) -> Expression:
@@ -349,9 +359,10 @@ class PostgreSQL(Rules):
         if untyped(left) and untyped(right):
             raise type_error(f"operator is not unique: unknown {operator.value} unknown")
         sorts = {left.type.sort, right.type.sort}
-        adding = (Binary.ADD, Binary.SUBTRACT) if sorts & UNTYPED else (Binary.SUBTRACT,)
-        if operator in adding and Sort.TIMESTAMP in sorts and sorts <= {Sort.TIMESTAMP, *UNTYPED}:
-            raise outside("a difference of times, or a time with an interval", "use parameters")
+        days = sorts == {Sort.DATE, Sort.INTEGER}
+        adding = (Binary.ADD, Binary.SUBTRACT) if sorts & UNTYPED or days else (Binary.SUBTRACT,)
+        if operator in adding and sorts & {*TIMES} and (days or sorts <= {*TIMES, *UNTYPED}):
+            raise outside("a difference of times, a time with an interval, or a date with days", "use parameters")
         if untyped(left):
             left = self.to(left, right.type)
         if untyped(right):
@@ -434,7 +445,7 @@ class PostgreSQL(Rules):
             result = self.from_text(node, target)
         elif target.sort is Sort.TEXT:
             result = self.to_text(node)
-        elif have.sort is target.sort is not Sort.INTEGER:
+        elif have.sort is target.sort is not Sort.INTEGER or (have.sort in TIMES and target.sort in TIMES):
             result = self.to(node, target)
         elif have.sort in NUMBERS and target.sort in NUMBERS:
             result = self.number(node, target)
@@ -460,7 +471,7 @@ class PostgreSQL(Rules):
         if type_.kind is Kind.DECIMAL and type_.precision is not None:
             sizes = (Constant(type_.precision, INTEGER), Constant(type_.scale or 0, INTEGER))
             return self.apply(_FITTED_DECIMAL, (node, *sizes), node.type)
-        if type_.kind is Kind.TIMESTAMP and type_.precision is not None:
+        if type_.kind in (Kind.TIMESTAMP, Kind.ZONED) and type_.precision is not None:
             return self.apply(_FITTED_TIMESTAMP, (node, Constant(type_.precision, INTEGER)), node.type)
         if type_.kind is Kind.TEXT and type_.length is not None:
             fit = _FIXED[fit_text] if type_.fixed else fit_text
@@ -475,6 +486,8 @@ class PostgreSQL(Rules):
             result = self.to_text(node)
         elif have.sort in NUMBERS and target.sort in NUMBERS:
             result = self.number(node, target)
+        elif have.sort in TIMES and target.sort in TIMES:
+            result = as_time(self, node, target)
         elif have.sort is target.sort:
             result = node
         else:
@@ -493,7 +506,8 @@ class PostgreSQL(Rules):
             case Function.NULLIF:
                 left, right = arguments
                 (left_same, right_same), _ = self.common([left, right], "NULLIF")
-                value = left if left.type.sort is left_same.type.sort else left_same
+                # It has operators for two kinds of times, and none for two kinds of numbers.
+                value = left if left.type.sort in (left_same.type.sort, *TIMES) else left_same
                 equal = self.compared(Binary.EQUAL, left_same, right_same)
                 return Choose(((equal, Constant(None, value.type)),), value, value.type)
             case Function.CONCAT:
@@ -508,8 +522,7 @@ class PostgreSQL(Rules):
             case Function.ABS | Function.CEILING | Function.FLOOR | Function.ROUND | Function.SIGN:
                 return self._numeric(function, arguments)
             case Function.NOW:
-                zoned = "a time with a zone, as NOW() is, taken as a text"
-                return Clock(_NOW, replace(TIMESTAMP, unconvertible=zoned))
+                return Clock(_NOW, ZONED)
             case Function.IF:
                 raise type_error("function if does not exist")
 

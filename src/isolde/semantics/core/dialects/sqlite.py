@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -27,7 +27,9 @@ AFFINITIES = {
     Kind.DECIMAL: Affinity.NUMERIC,
     Kind.FLOAT: Affinity.REAL,
     Kind.TEXT: Affinity.TEXT,
+    Kind.DATE: Affinity.NUMERIC,
     Kind.TIMESTAMP: Affinity.NUMERIC,
+    Kind.ZONED: Affinity.NUMERIC,
 }
 _NUMERIC = frozenset({Affinity.INTEGER, Affinity.REAL, Affinity.NUMERIC})
 _LOW, _HIGH = -(2**63), 2**63 - 1
@@ -102,7 +104,7 @@ _AGGREGATES = {
 
 class SQLite(Rules):
     dialect = Dialect.SQLITE
-    sent = MappingProxyType({bool: int, Decimal: float, datetime: lambda time: time.isoformat(sep=" ")})
+    sent = MappingProxyType({bool: int, Decimal: float, date: str, datetime: lambda time: time.isoformat(sep=" ")})
     integer_type = ANY
     hides_errors = False
     changes_rows_as_found = True
@@ -128,6 +130,8 @@ class SQLite(Rules):
                 value = float(value)
             case datetime():
                 value = value.isoformat(sep=" ")
+            case date():
+                value = value.isoformat()
             case _:
                 pass
         return Constant(value, ANY)

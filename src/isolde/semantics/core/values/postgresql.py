@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -61,10 +61,34 @@ def text_boolean(text: str) -> bool:
 
 
 def text_timestamp(text: str) -> datetime:
-    value = texts.timestamp(text, rounding=True)
+    """A zone that is written is not looked at."""
+    return _time(text, rounding=True)[0]
+
+
+def text_date(text: str) -> date:
+    return _time(text, rounding=False)[0].date()
+
+
+def text_zoned(text: str) -> datetime:
+    time, east = _time(text, rounding=True)
+    return time.replace(tzinfo=UTC) - east
+
+
+_ZONE = re.compile(r"(.*:\d+(?:\.\d*)?) *(?:Z|UTC|([+-])(\d{1,2})(?::?(\d\d))?)\s*", re.IGNORECASE | re.ASCII)
+
+
+def _time(text: str, rounding: bool) -> tuple[datetime, timedelta]:
+    """A time, and how far east of UTC its zone is; without one that of the session, which is UTC."""
+    found = _ZONE.fullmatch(text)
+    value = texts.timestamp(text if found is None else found[1], rounding)
     if value is None:
         raise conversion_error(text, "timestamp")
-    return value
+    if found is None or found[2] is None:
+        return value, timedelta(0)
+    if int(found[3]) > 14 or int(found[4] or 0) > 59:
+        raise outside(f"the time {text!r}", "write a zone that there is")
+    east = timedelta(hours=int(found[3]), minutes=int(found[4] or 0))
+    return value, -east if found[2] == "-" else east
 
 
 def fitted_timestamp(value: datetime, digits: int) -> datetime:
@@ -87,6 +111,10 @@ def boolean_text(value: bool) -> str:
 def timestamp_text(value: datetime) -> str:
     shown = value.isoformat(sep=" ")
     return shown.rstrip("0") if value.microsecond else shown
+
+
+def zoned_text(value: datetime) -> str:
+    return timestamp_text(value.astimezone(UTC).replace(tzinfo=None)) + "+00"
 
 
 def decimal_float(number: Decimal) -> float:
