@@ -31,7 +31,7 @@ def large_log(seed: int) -> list[Transaction]:
     found = []
     for number in range(LENGTH):
         one, other = chance.sample(range(ACCOUNTS), 2)
-        ops = [{"sql": READ, "params": [one], "rows": [[balance[one]]]}]
+        ops: list[dict[str, Any]] = [{"sql": READ, "params": [one], "rows": [[balance[one]]]}]
         if chance.random() < 0.7:
             amount = chance.randrange(1, 50)
             balance[one] -= amount
