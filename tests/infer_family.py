@@ -20,7 +20,7 @@ from isolde.workloads.application import Application, Part, must_hold
 
 DDL = """
 CREATE TABLE a (id INTEGER PRIMARY KEY, n INTEGER NOT NULL, m INTEGER NOT NULL);
-CREATE TABLE b (id INTEGER{key}, a_id INTEGER{null}{reference}, v INTEGER NOT NULL);
+CREATE TABLE b (id INTEGER{key}, a_id INTEGER{null}{reference}, v INTEGER{unknown});
 """
 '''
 _SUM = "(SELECT a_id, SUM(v) AS s FROM b GROUP BY a_id) t"
@@ -35,6 +35,11 @@ _INVARIANTS = {
     "at-most-one": "SELECT a_id FROM b WHERE a_id IS NOT NULL GROUP BY a_id HAVING COUNT(*) > 1",
     "numbered": "SELECT b.id FROM b JOIN a ON a.id = b.a_id WHERE b.id >= a.m",
     "bounded": "SELECT id FROM b WHERE v < 0 OR v > 3",
+}
+_OTHERWISE = {
+    # The same, said with a query inside.
+    "refers": "SELECT id FROM b WHERE a_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM a WHERE a.id = b.a_id)",
+    "numbered": "SELECT id FROM b WHERE EXISTS (SELECT 1 FROM a WHERE a.id = b.a_id AND a.m <= b.id)",
 }
 _POPULATE = """
 def _draw(random, scale):
@@ -53,7 +58,8 @@ def _populate(random, scale):
         m = {"counted": len(mine), "numbered": max([i + 1 for i, (a, _) in rows.items() if a == k], default=1)}.get(NAME, random.randint(0, 2))
         if mine or random.random() < 0.8:
             yield "a", (k, n, m)
-    yield from (("b", (i, a, v)) for i, (a, v) in rows.items())
+    nulls = "v INTEGER)" in DDL
+    yield from (("b", (i, a, None if nulls and random.random() < 0.3 else v)) for i, (a, v) in rows.items())
 
 
 """
@@ -306,6 +312,7 @@ def random_text(seed: int) -> str:
         key=random.choice((*(" PRIMARY KEY",) * 6, "", " NOT NULL UNIQUE")),
         null=random.choice((" NOT NULL", " NOT NULL", "")),
         reference=" REFERENCES a (id)" if random.random() < 0.2 else "",
+        unknown=" NOT NULL" if theme != "bounded" or random.random() < 0.5 else "",
     )
     names = []
     for number in range(random.choice((2, 2, 3))):
@@ -320,7 +327,8 @@ def random_text(seed: int) -> str:
         text += "\n".join(f"    {line}" for line in body.split("\n") if line) + "\n"
     parts = ", ".join(f"Part({name}, 1, _draw)" for name in names)
     text += _POPULATE.replace("NAME", repr(theme))
-    invariant = f'must_hold("{theme}", "{_INVARIANTS[theme]}", "")'
+    query = _OTHERWISE[theme] if theme in _OTHERWISE and random.random() < 0.4 else _INVARIANTS[theme]
+    invariant = f'must_hold("{theme}", "{query}", "")'
     return text + (
         f'\n\nAPPLICATION = Application("random{seed}", "", "", DDL, ({parts},), _populate, {{"rows": 2}}, ({invariant},))\n'
     )

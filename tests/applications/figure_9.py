@@ -1,7 +1,9 @@
 """Figure 9 of ACIDifier: an account that is never below zero gets its interest; others deposit and withdraw meanwhile."""
 
+from random import Random
+
 from isolde.tx.python import Handle, transaction
-from isolde.workloads.application import Application, Part, must_hold
+from isolde.workloads.application import Application, Part, Rows, Scale, must_hold
 
 
 @transaction
@@ -34,17 +36,29 @@ def withdraw(tx: Handle, account: int, amount: int) -> None:
         )
 
 
+def _interest(random: Random, _scale: Scale) -> dict[str, int]:
+    return {"account": 1, "percent": random.randint(1, 3)}
+
+
+def _amount(random: Random, _scale: Scale) -> dict[str, int]:
+    return {"account": 1, "amount": random.randint(1, 3)}
+
+
+def _populate(_random: Random, _scale: Scale) -> Rows:
+    yield "account", (1, 2)
+
+
 APPLICATION = Application(
     "figure-9",
     "an account with interest",
     "ACIDifier (POPL 2018), figure 9",
     "CREATE TABLE account (id INTEGER PRIMARY KEY, balance BIGINT NOT NULL);",
     (
-        Part(add_interest, 1, lambda random, _: {"account": 1, "percent": random.randint(1, 3)}),
-        Part(deposit, 1, lambda random, _: {"account": 1, "amount": random.randint(1, 3)}),
-        Part(withdraw, 1, lambda random, _: {"account": 1, "amount": random.randint(1, 3)}),
+        Part(add_interest, 1, _interest),
+        Part(deposit, 1, _amount),
+        Part(withdraw, 1, _amount),
     ),
-    lambda *_: iter([("account", (1, 2))]),
+    _populate,
     {"accounts": 1},
     (must_hold("not-negative", "SELECT id FROM account WHERE balance < 0", "no balance is below zero"),),
 )

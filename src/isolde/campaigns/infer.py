@@ -31,6 +31,7 @@ from isolde.workloads.application import Application
 if TYPE_CHECKING:
     from isolde.campaigns.refuting import Refuter
     from isolde.engines.infer.cache import Cache
+    from isolde.engines.infer.candidates import Candidate
     from isolde.engines.infer.obligations import Obligations
     from isolde.engines.infer.prove import Assignment, Failure, Prover
     from isolde.engines.infer.search import Nogood, Search
@@ -44,8 +45,9 @@ class InferOptions:
 
     ``candidates`` are the levels that are tried, weakest first. ``seconds`` bounds the search for assignments,
     ``query_seconds`` each question to the solver. ``smtlib``: a directory for the questions; ``cache``: one for the answers.
-    ``from_populate``: only states count that the application's first rows lead to. ``confirm``, ``start``: the server on which
-    counterexamples are executed, by its URL, or by its kind if it is to be started.
+    ``guarantees``: a file of what transactions do to rows at most, proposals for the proof. ``from_populate``: only states count
+    that the application's first rows lead to. ``confirm``, ``start``: the server on which counterexamples are executed, by its
+    URL, or by its kind if it is to be started.
     """
 
     database: str
@@ -57,6 +59,7 @@ class InferOptions:
     query_seconds: float = 5.0
     smtlib: str | None = None
     cache: str | None = None
+    guarantees: str | None = None
     from_populate: bool = False
     confirm: str | None = None
     start: str | None = None
@@ -138,7 +141,7 @@ class Inference:
         from isolde.engines.infer.obligations import Obligations
         from isolde.engines.infer.prove import Prover
 
-        listed = {one.name: one for one in candidates(self.problem)}
+        listed = {one.name: one for one in (*candidates(self.problem), *self._guarantees())}
         conditions = dict(self.problem.conditions)
         directory, cache = self._directory(), self._cache()
         while True:
@@ -171,6 +174,18 @@ class Inference:
             if not refuter.commits(name) and not prover.can_commit(name):
                 self.vacuous[name] = refuter.failed.get(name, "")
 
+    def _guarantees(self) -> list[Candidate]:
+        from isolde.engines.infer.guarantees import guarantees
+
+        if self.options.guarantees is None:
+            return []
+        path = Path(self.options.guarantees)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"--guarantees {path}: {getattr(error, 'strerror', None) or error}") from None
+        return guarantees(self.problem, text, f"--guarantees {path}")
+
     def _directory(self) -> Path | None:
         if self.options.smtlib is None:
             return None
@@ -187,6 +202,8 @@ class Inference:
         from isolde.engines.infer.cache import Cache, application_texts
 
         about = [*application_texts(self.problem), self.options.database, repr(sorted(self.options.settings.items()))]
+        # Two guarantees of one name may say different things.
+        about += [] if self.options.guarantees is None else [Path(self.options.guarantees).read_text()]
         return Cache(Path(self.options.cache), about)
 
     def _shown_alone(self, obligations: Any, failure: Failure) -> BrokenInvariant | None:
@@ -372,6 +389,7 @@ class Inference:
             (
                 f"any number of instances, any arguments that the types allow, {first}",
                 "integers do not overflow into something else: a transaction that would overflow fails",
+                "texts fit into their columns: blanks that a database cuts off without a word are not followed",
                 *(f"{level}: {one.source}" for level, one in self.levels.items()),
             ),
         )

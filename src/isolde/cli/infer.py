@@ -34,6 +34,10 @@ from isolde.levels.specifications import CANDIDATES, DATABASES
 @click.option(
     "--cache", metavar="DIR", help="Keep the solver's answers in DIR, and do not ask again what did not change."
 )
+@click.option("--robustness", is_flag=True, help="No invariants: is everything as if they ran one after the other?")
+@click.option(
+    "--guarantees", metavar="FILE", help="What transactions do to rows at most, as proposals for the proof (TOML)."
+)
 @click.option("--from-populate", is_flag=True, help="Only states count that the application's own first rows lead to.")
 @click.option("--confirm", metavar="URL", help="Execute the counterexamples on this database.")
 @click.option(
@@ -51,6 +55,8 @@ def infer(
     seconds: float | None,
     smtlib: str | None,
     cache: str | None,
+    robustness: bool,
+    guarantees: str | None,
     from_populate: bool,
     confirm: str | None,
     kind: str | None,
@@ -63,7 +69,8 @@ def infer(
     comes with transactions, a starting state and an interleaving that the database lets happen.
     """
     from isolde.campaigns.infer import InferOptions
-    from isolde.campaigns.infer import infer as campaign
+    from isolde.campaigns.infer import infer as of_invariants
+    from isolde.campaigns.robustness import robustness as of_serial_behaviour
     from isolde.cli.explore_store import settings_named
     from isolde.history.json_text import json_text
     from isolde.report.any import as_document, as_text
@@ -82,6 +89,7 @@ def infer(
         seconds=seconds,
         smtlib=smtlib,
         cache=cache,
+        guarantees=guarantees,
         from_populate=from_populate,
         confirm=confirm,
         start=kind,
@@ -89,7 +97,7 @@ def infer(
     )
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            result = campaign(found, options)
+            result = (of_serial_behaviour if robustness else of_invariants)(found, options)
     finally:
         line.clear()
     keep_report(report, result)

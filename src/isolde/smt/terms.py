@@ -54,6 +54,8 @@ def function(name: str, arity: int, sort: Sort) -> Callable[..., Term]:
 # Z3's own operators look at the sorts of all operands anew, which takes most of the time that it takes to build a formula.
 
 _CONTEXT = z3.main_ctx()
+# When the interpreter ends, things are taken down in any order: terms must not outlive what they are in.
+_CONTEXT.owner = False
 _TRUE, _FALSE = TRUE.ast.value, FALSE.ast.value
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from isolde.engines.infer.candidates import Candidate
 from isolde.engines.infer.problem import Problem
@@ -13,6 +13,7 @@ from isolde.semantics.sets.invariants import Condition, changed_tables, tables_o
 from isolde.semantics.sets.path import Path
 from isolde.semantics.sets.queries import Tables
 from isolde.semantics.sets.state import Base, Book, Key, Universal, View
+from isolde.semantics.sets.timeline import Waited
 from isolde.semantics.sets.values import key_places, terms_of
 from isolde.smt import terms as smt
 from isolde.smt.terms import Term
@@ -40,6 +41,28 @@ def assume_rely(book: Book, candidate: Candidate, old: Base, new: Base) -> None:
     book.universals.append(Universal((candidate.table,), holds))
 
 
+def assume_absence(book: Book, candidates: Sequence[Candidate], waited: Waited) -> None:
+    """A row that was not there all the time between two states was absent in some state between, to which the rely leads."""
+    between: dict[tuple[int, ...], tuple[Key, Base]] = {}
+    concerned = [one for one in candidates if one.table is waited.table]
+
+    def absent(inside: Book, key: Key) -> Term:
+        index = smt.identity(key)
+        if index not in between:
+            between[index] = (key, Base(inside.names.fresh("between")))
+        middle = between[index][1]
+        steps = [
+            smt.implies(label(one.name), one.step(inside, old, new, key))
+            for one in concerned
+            for old, new in ((waited.found, middle), (middle, waited.again))
+        ]
+        gone = smt.both(smt.no(middle.row(waited.table, key).there), *steps)
+        there = smt.both(waited.found.row(waited.table, key).there, waited.again.row(waited.table, key).there)
+        return smt.either(smt.no(there), waited.same(*key), gone)
+
+    book.universals.append(Universal((waited.table,), absent))
+
+
 def assume_constraints(book: Book, problem: Problem, view: View) -> None:
     """What the database itself sees to in every committed state: unique and foreign keys."""
     for info in problem.catalog.tables:
@@ -60,7 +83,7 @@ def looked(path: Path) -> dict[int, tuple[frozenset[int], bool]]:
     """The tables that were read in each state, and whether groups were: what is known of the rest of it is not needed."""
     found: dict[int, tuple[frozenset[int], bool]] = {}
     grouped = {id(view.base) for view, _, _, _ in path.book.uses.values()}
-    for base, statement, _ in path.reads:
+    for base, statement, *_ in path.reads:
         if isinstance(statement, Query):
             tables = frozenset(tables_of(statement))
             if statement.limit is not None:

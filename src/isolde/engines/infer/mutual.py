@@ -142,8 +142,8 @@ class _Edges:
             hit, new = write.at(write.key)
             if write.changed is None and smt.is_true(new.there):
                 continue
-            for base, _, _ in way.reads[:1]:
-                row = base.row(write.table, write.key)
+            for one in way.reads[:1]:
+                row = one.base.row(write.table, write.key)
                 found.append(smt.both(hit, self.read(book, way, write.table, write.key, row)))
         return smt.some(found)
 
@@ -159,7 +159,8 @@ class _Edges:
     def read(self, book: Book, reader: Path, table: TableInfo, _: Key, row: Row) -> Term:
         """The row matches what one of the reader's statements asked for."""
         found = []
-        for base, statement, env in reader.reads:
+        for one in reader.reads:
+            base, statement, env = one.base, one.statement, one.env
             if isinstance(statement, Query):
                 source, where = statement.source, statement.where
                 # A limited query may stop before it has read all that match.

@@ -12,7 +12,15 @@ from itertools import pairwise, product
 from pathlib import Path as FilePath
 from typing import Literal
 
-from isolde.engines.infer.assumptions import assume, assume_constraints, assume_rely, counting, label, looked
+from isolde.engines.infer.assumptions import (
+    assume,
+    assume_absence,
+    assume_constraints,
+    assume_rely,
+    counting,
+    label,
+    looked,
+)
 from isolde.engines.infer.cache import Cache
 from isolde.engines.infer.candidates import Candidate
 from isolde.engines.infer.mutual import Mutual
@@ -442,6 +450,8 @@ class Obligations:
                 book.universals.append(counting(info, old, new))
             for candidate in self.candidates.values():
                 assume_rely(book, candidate, old, new)
+        for waited in path.timeline.waited:
+            assume_absence(book, list(self.candidates.values()), waited)
         if level.database in self.mutual:
             book.universals += self.mutual[level.database].universals(path, states)
         instances = Instances(book)

@@ -80,7 +80,10 @@ def dialect_of(database: str) -> Dialect:
 
 
 class Problem:
-    """``uncarried``: invariants that the fragment cannot carry, with the reason: they are assumed nowhere."""
+    """``uncarried``: invariants that the fragment cannot carry, with the reason: they are assumed nowhere.
+
+    ``exact``: it is not about invariants, but about everything that is read.
+    """
 
     def __init__(
         self,
@@ -88,6 +91,8 @@ class Problem:
         invariants: Sequence[str] = (),
         transactions: Sequence[str] = (),
         database: str = "postgresql",
+        *,
+        exact: bool = False,
     ) -> None:
         self.application = application
         self.catalog = Catalog(application.schema, dialect_of(database))
@@ -107,6 +112,11 @@ class Problem:
         """The tables that invariants look at: what becomes of others matters only by what transactions decide."""
         self.looked = frozenset[tuple[int, int]]().union(*(one.columns for one in self.conditions.values()))
         """Tables and places of the columns that invariants look at."""
+        self.exact = exact
+        if exact:
+            tables = self.catalog.tables
+            self.named = frozenset(one.position for one in tables)
+            self.looked = frozenset((one.position, place) for one in tables for place in range(len(one.types)))
         wanted = [part for part in application.parts if not transactions or part.name in transactions]
         self.transactions = {part.name: self._transaction(part) for part in wanted}
         others = _others([one.writing for one in self.transactions.values()])
@@ -123,10 +133,12 @@ class Problem:
         parameters = tuple(Parameter(local.name, kind) for local, kind in zip(procedure.parameters, types, strict=True))
         try:
             routine = elaborate_procedure(Elaborator(self.catalog), self.application.program, procedure, types)
-            execution = Execution(self.ghosts, routine, parameters, Looked(self.named, self.looked))
+            execution = Execution(self.ghosts, routine, parameters, Looked(self.named, self.looked, self.exact))
             writing = _writing(routine)
+            if self.exact:
+                _refuse_hidden_reads(routine)
             found = TransactionProblem(part.name, part, execution, parameters, writing)
-            if not found.reads_only:
+            if self.exact or not found.reads_only:
                 execution.ways(SERIAL, Names(), part.name)
         except (OutsideFragment, ExecutionError) as error:
             reason = error.what if isinstance(error, OutsideFragment) else str(error)
@@ -167,6 +179,13 @@ def _type(hint: Any) -> ValueType | None:
             return rows_of(tuple((f"element{place}", kind) for place, kind in enumerate(kinds) if kind is not None))
     names = {"Decimal": DECIMAL, "datetime": TIMESTAMP, "date": DATE}
     return names.get(getattr(hint, "__name__", ""))
+
+
+def _refuse_hidden_reads(routine: core.Routine) -> None:
+    """What an INSERT reads is not followed as what queries read is."""
+    for statement in statements(routine.body):
+        if isinstance(statement, Insert) and (statement.queries or statement.conflict is not None):
+            raise outside("an INSERT that reads, where every read matters")
 
 
 def _others(writing: Sequence[Writing]) -> Others:

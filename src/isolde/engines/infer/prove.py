@@ -70,15 +70,7 @@ class Prover:
 
     def _attempt(self, assignment: Assignment) -> Attempt:
         chosen = self.specifications(assignment)
-        self._narrow()
-        rely = frozenset(self.obligations.candidates)
-        while True:
-            left = rely
-            for name, level in chosen.items():
-                left -= self.obligations.broken_candidates(self.transactions[name], level, left, left)
-            if left == rely:
-                break
-            rely = left
+        rely = self.rely(chosen)
         failures: list[Failure] = []
         for name, level in chosen.items():
             failures += self._broken(self.transactions[name], level, rely)
@@ -101,6 +93,18 @@ class Prover:
             )
             chosen |= dict.fromkeys(peers, named)
         return chosen
+
+    def rely(self, chosen: Mapping[str, Specification]) -> frozenset[str]:
+        """The candidates that all transactions keep at their levels."""
+        self._narrow()
+        rely = frozenset(self.obligations.candidates)
+        while True:
+            left = rely
+            for name, level in chosen.items():
+                left -= self.obligations.broken_candidates(self.transactions[name], level, left, left)
+            if left == rely:
+                return rely
+            rely = left
 
     def _narrow(self) -> None:
         """Leaves out what some transaction breaks even alone: it does so at every level."""

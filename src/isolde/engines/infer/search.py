@@ -65,12 +65,16 @@ class Search:
                 self.open.append(assignment)
 
         if not self.minimal:
-            self._from_above(order)
+            self.from_above()
 
-    def _from_above(self, order: Mapping[str, int]) -> None:
-        """Where nothing was proved from below, or time ran out: the strongest assignment, and what is left of it one by one."""
-        found = dict.fromkeys(self.names, self.levels[-1])
-        if self.refused(found) is not None or not self.prover.attempt(found).proved:
+    def from_above(self) -> None:
+        """Where nothing was proved from below, or time ran out: the weakest level that all may have, then one by one."""
+        order = {level: place for place, level in enumerate(self.levels)}
+        for all_at in self.levels:
+            found = dict.fromkeys(self.names, all_at)
+            if self.refused(found) is None and self.prover.attempt(found).proved:
+                break
+        else:
             return
         for name in self.names:
             for level in self.levels[: order[found[name]]]:

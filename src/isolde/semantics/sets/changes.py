@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from isolde.levels.specifications import Reads, Writes
 from isolde.semantics.core.catalog import TableInfo
@@ -10,6 +11,7 @@ from isolde.semantics.core.plan import Visit, plan
 from isolde.semantics.core.relations import Delete, Insert, OnConflict, Update
 from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.ghosts import Ghosts
+from isolde.semantics.sets.passing import met as met_rows
 from isolde.semantics.sets.path import Path
 from isolde.semantics.sets.queries import Tables, equation
 from isolde.semantics.sets.state import Book, Key, Universal, View, Write
@@ -40,11 +42,13 @@ class Changes:
             raise outside("an UPDATE of a primary key")
         (visit,) = plan(change.scan, change.where).steps
         assert isinstance(visit, Visit)
-        search, check = self.path.timeline.changing(self.book)
+        access = visit.access
+        pointed = access is not None and access.unique == 0 and key_places(info) is not None
+        timeline = self.path.timeline
+        search, check = timeline.changing(self.book) if pointed else timeline.passing(self.book)
         found, again = self.path.view(search), self.path.view(check)
         seen = self._tables(found)
         env, book = self.path.env.copy(), self.book
-        survives = self.path.timeline.survivors(book, info, self.path.writes)
 
         def matches(view: View, key: Key) -> Term:
             inside = env.copy()
@@ -52,9 +56,15 @@ class Changes:
             inside.rows[change.scan.id] = row.values
             return smt.both(row.there, seen.reader().holds(change.where, inside))
 
+        met: Callable[[Key], Term] = partial(matches, again)
+        if search is not check:
+            met = met_rows(self.path, info, change.where, partial(matches, found), met)
+        if search is not check and pointed:
+            survives = timeline.survivors(book, info, self.path.writes)
+            met = lambda key: smt.both(matches(found, key), matches(again, key), survives(key))  # noqa: E731
+
         def hit(_: Book, key: Key) -> Term:
-            once = matches(found, key)
-            return smt.both(once, survives(key), smt.TRUE if search is check else matches(again, key))
+            return met(key)
 
         def after(key: Key) -> Row:
             row = again.row(info, key)
@@ -70,9 +80,9 @@ class Changes:
             return Row(smt.TRUE, tuple(values))
 
         columns = None if isinstance(change, Delete) else frozenset(one.place for one in change.sets)
-        self.path.reads += [(base, change, env) for base in dict.fromkeys((search, check))]
-        access = visit.access
-        if access is not None and access.unique == 0 and key_places(info) is not None:
+        self.path.read(change, env, search, check, pointed=pointed)
+        if pointed:
+            assert access is not None
             keys = [seen.reader().value(node, env) for node in access.keys]
             key = terms_of(keys)
             self.book.point(info, key)

@@ -68,6 +68,9 @@ _ORDER: dict[str, Callable[..., Term]] = {
     ">": lambda left, right: left > right,
     ">=": lambda left, right: left >= right,
 }
+TEXT_COMPARED = "mysql text compared"
+"""The primitive that gives what a collation compares."""
+_EQUAL, _DIFFERENT = frozenset({"=", "=="}), frozenset({"distinct", "!=", "<>"})
 _UNCHANGED = (
     " to int32",
     " to int64",
@@ -81,7 +84,7 @@ _UNCHANGED = (
     "integer of 32 bits",
     "integer of 64 bits",
     "mysql stored varchar(n)",
-    "mysql text compared",
+    TEXT_COMPARED,
 )
 """Conversions that keep the value or fail; a transaction that fails commits nothing. Texts that are compared without regard to
 case and the like are one number.
@@ -206,7 +209,8 @@ class Reader:
                 held = smt.both(smt.no(values[0].null), wanted)
                 return Value(smt.no(held) if "not" in name else held)
             case "is not distinct from":
-                return Value(same(*values))
+                alike = same(*values)
+                return Value(self._exactly(alike) if self._compared_exactly(node) else alike)
         if name.startswith("python "):
             operation = name.removeprefix("python ")
             for value in values:
@@ -215,19 +219,26 @@ class Reader:
             return self.unknown(node.type)
         null = smt.some(value.null for value in values)
         term = self._term(name, operation, node, values)
-        if term is not None and name.startswith("python ") and self._only_folded(node):
-            # What the database takes for equal need not be the same text.
-            different = operation not in {"=", "=="}
-            found = self.book.fresh("same text", "boolean")
-            self.book.fact(smt.implies(found, smt.no(term) if different else term))
-            term = smt.no(found) if different else found
+        if term is not None and operation in _EQUAL | _DIFFERENT and self._compared_exactly(node):
+            different = operation in _DIFFERENT
+            exact = self._exactly(smt.no(term) if different else term)
+            term = smt.no(exact) if different else exact
         if term is None:
             found = self.unknown(node.type, nonnull=node.nonnull)
             return Value(found.term, smt.either(null, found.null))
         return Value(term, null)
 
-    def _only_folded(self, node: Apply) -> bool:
-        return self.book.names.folds_texts and any(one.type.sort in _TEXTS for one in node.arguments)
+    def _compared_exactly(self, node: Apply) -> bool:
+        """Whether texts are compared as they are (in Python), where what stands for them is what the database takes for equal."""
+        if not self.book.names.folds_texts or not any(one.type.sort in _TEXTS for one in node.arguments):
+            return False
+        return not any(isinstance(one, Apply) and one.primitive.name == TEXT_COMPARED for one in node.arguments)
+
+    def _exactly(self, alike: Term) -> Term:
+        """That two texts are the same, of which only ``alike`` is known: then the database takes them for equal."""
+        found = self.book.fresh("same text", "boolean")
+        self.book.fact(smt.implies(found, alike))
+        return found
 
     @staticmethod
     def _term(name: str, operation: str, node: Apply, values: Sequence[Value]) -> Term:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from isolde.errors import OutsideFragment
+from isolde.levels.specifications import Writes
 from isolde.semantics.core.catalog import TableInfo
-from isolde.semantics.core.nodes import Apply, Column, Constant, Expression, below
+from isolde.semantics.core.nodes import Apply, Constant, Expression
 from isolde.semantics.core.relations import Aggregate, Query, Scan, Statement, scans
 from isolde.semantics.core.types import TIMES, Sort
 from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.ghosts import Ghosts
+from isolde.semantics.sets.passing import met, nobody_updates
 from isolde.semantics.sets.path import Path
 from isolde.semantics.sets.queries import Tables, alternatives, by_key, free_scans
 from isolde.semantics.sets.state import Base, Book, Key, Universal, View
@@ -50,7 +53,7 @@ class Fetching:
             self._lock_all(statement)
             return RowsValue(many, types)
         base = self.path.timeline.plain(self.book)
-        self.path.reads.append((base, statement, self.path.env.copy()))
+        self.path.read(statement, self.path.env.copy(), base, base)
         return RowsValue(many, types, self._chosen(statement, base))
 
     def _chosen(self, query: Query, base: Base) -> Selected | None:
@@ -70,13 +73,16 @@ class Fetching:
     def first(self, query: Query) -> Found:
         """Whether there is a row, and the first one."""
         if query.lock is not None:
-            search, check = self.path.timeline.changing(self.book)
-            self.path.reads += [(base, query, self.env) for base in dict.fromkeys((search, check))]
+            timeline = self.path.timeline
+            search, check = timeline.changing(self.book) if _pointed(query) else timeline.passing(self.book)
+            self.path.read(query, self.env, search, check, pointed=_pointed(query))
         else:
             search = check = self.path.timeline.plain(self.book)
-            self.path.reads.append((search, query, self.path.env.copy()))
+            self.path.read(query, self.path.env.copy(), search, search)
         try:
             if query.grouping is not None:
+                if search is not check and not _pointed(query):
+                    raise outside("an aggregate of rows that are locked one after the other")
                 return self._aggregated(query, self.tables(search))
             return self._row(query, search, check)
         except OutsideFragment:
@@ -140,7 +146,9 @@ class Fetching:
         if len(free) > 1:
             raise outside("a join of which two tables are not found by keys")
         key = self.book.fresh_key(free[0].table, "found") if free else None
-        there, env = self.matching(query, search, key)
+        # A row that came on the way is met, unless only those of a snapshot are gone through.
+        snapshot = self.path.timeline.level.writes is Writes.RECHECK
+        there, env = self.matching(query, search if snapshot else check, key)
         found: Term = there
         if key is not None:
             found = self.book.fresh("found", "boolean")
@@ -194,13 +202,9 @@ class Fetching:
         """
         if query.patience is Patience.SKIP_LOCKED or query.offset is not None or not _limited_to_one(query):
             return
-        columns = [part for node in query.where for part in below(node) if isinstance(part, Column)]
-        updated = self.path.timeline.others.updated
-        if not isinstance(query.source, Scan) or any(
-            part.source != scan.id or (scan.table.position, part.place) in updated for part in columns
-        ):
+        if not isinstance(query.source, Scan) or not nobody_updates(self.path, scan.table, query.where):
             return
-        survives = self.path.timeline.survivors(self.book, scan.table, self.path.writes)
+        survives = self.path.timeline.survivors(self.book, scan.table, self.path.writes, states)
 
         def stays(book: Book, key: Key) -> tuple[Term, Environment]:
             matches, there = self.matching(query, states[0], key, book)
@@ -213,10 +217,10 @@ class Fetching:
         order = query.order[0] if query.limit is not None and query.order else None
         if order is None or not order.key.nonnull or order.key.type.sort not in _ORDERED:
             return
-        if any((scan.table.position, part.place) in updated for part in below(order.key) if isinstance(part, Column)):
+        if not nobody_updates(self.path, scan.table, [order.key]):
             return
         first, descending, ordered = (
-            self.tables(states[0]).reader().value(order.key, env).known,
+            self.tables(states[1]).reader().value(order.key, env).known,
             order.descending,
             order,
         )
@@ -246,14 +250,16 @@ class Fetching:
             scans_ = [free[0]] if isinstance(query.source, Scan) else []
         if not scans_ or len(scans_) > 1:
             # Which rows of a join are locked is not followed: nothing is relied upon.
-            if any(self.path.timeline.may_return(leaf.table) for leaf in scans(query.source) if isinstance(leaf, Scan)):
+            leaves = [leaf.table for leaf in scans(query.source) if isinstance(leaf, Scan)]
+            if check is not search and any(map(self.path.timeline.may_return, leaves)):
                 again = smt.both(again, self.book.fresh("survives", "boolean"))
             return again, self.outputs(query, check, env)
         scan = scans_[0]
         assert isinstance(scan, Scan)
         if key is None:
             key = self._key_of(query, search)
-        again = smt.both(again, self.path.timeline.survivors(self.book, scan.table, self.path.writes)(key))
+        if check is not search:
+            again = smt.both(again, self.path.timeline.survivors(self.book, scan.table, self.path.writes)(key))
         presence = query.lock is LockMode.KEY_SHARE
         exclusive = query.lock in {LockMode.UPDATE, LockMode.NO_KEY_UPDATE}
         self.path.timeline.keep(self.book, Lock(scan.table, key, again, check, presence, exclusive))
@@ -268,7 +274,8 @@ class Fetching:
 
     def _lock_all(self, query: Query) -> None:
         """A locking query whose rows nobody looks at."""
-        search, check = self.path.timeline.changing(self.book)
+        search, check = self.path.timeline.passing(self.book)
+        self.path.read(query, self.env, search, check, pointed=False)
         if not isinstance(query.source, Scan) or query.lock is LockMode.KEY_SHARE or query.limit is not None:
             return
         if query.patience is Patience.SKIP_LOCKED or query.grouping is not None:
@@ -276,16 +283,18 @@ class Fetching:
         scan = query.source
         tables, again = self.tables(search), self.tables(check)
         conditions = query.where
-        survives = self.path.timeline.survivors(self.book, scan.table, self.path.writes)
+
+        def matches(tables: Tables, key: Key) -> Term:
+            env = self.env.copy()
+            row = tables.view.row(scan.table, key)
+            env.rows[scan.id] = row.values
+            return smt.both(row.there, tables.reader().holds(conditions, env))
+
+        late = partial(matches, again)
+        locked = late if search is check else met(self.path, scan.table, conditions, partial(matches, tables), late)
 
         def held(_: Book, key: Key) -> Term:
-            terms = []
-            for one in (tables, again) if search is not check else (tables,):
-                env = self.env.copy()
-                row = one.view.row(scan.table, key)
-                env.rows[scan.id] = row.values
-                terms.append(smt.both(row.there, one.reader().holds(conditions, env)))
-            return smt.both(*terms, survives(key))
+            return locked(key)
 
         keys = alternatives(conditions[0], scan) if len(conditions) == 1 else None
         if keys is None:
@@ -336,6 +345,11 @@ def _of_rows(tables: Tables, aggregate: Aggregate, rows: Sequence[tuple[Term, En
             total = total + smt.choose(counts, value.known, smt.number(0))
         count = count + smt.choose(counts, smt.number(1), smt.number(0))
     return Value(count) if name == "len" else Value(total, count == 0)
+
+
+def _pointed(query: Query) -> bool:
+    """Whether each row is found by its key, so that there is at most one of each table."""
+    return by_key(query) is not None
 
 
 def _limited_to_one(query: Query) -> bool:

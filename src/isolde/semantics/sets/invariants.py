@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from isolde.semantics.core.nodes import Column, below, query_of
 from isolde.semantics.core.relations import Delete, Derived, Insert, Query, Scan, Statement, query_parts, scans
@@ -62,16 +63,17 @@ def _violated(query: Query, tables: Tables, free: Free) -> Term:
     return tables.top_group(query, env, free)
 
 
-def _columns(query: Query) -> Iterator[tuple[int, int]]:
-    tables = {leaf.id: leaf.table.position for leaf in scans(query.source) if isinstance(leaf, Scan)}
+def _columns(query: Query, around: Mapping[int, int] = MappingProxyType({})) -> Iterator[tuple[int, int]]:
+    """``around``: the tables of the queries that this one is in, by the numbers of their scans: it may read columns of theirs."""
+    tables = {**around, **{leaf.id: leaf.table.position for leaf in scans(query.source) if isinstance(leaf, Scan)}}
     for leaf in scans(query.source):
         if isinstance(leaf, Derived):
-            yield from _columns(leaf.query)
+            yield from _columns(leaf.query, tables)
     for part in query_parts(query):
         for node in below(part):
             inside = query_of(node)
             if inside is not None:
-                yield from _columns(inside)
+                yield from _columns(inside, tables)
             if isinstance(node, Column) and node.source in tables:
                 yield tables[node.source], node.place
 

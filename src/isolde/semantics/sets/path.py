@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from isolde.semantics.core.catalog import TableInfo
 from isolde.semantics.core.relations import Statement
@@ -20,6 +21,21 @@ class Focus:
     table: TableInfo | None = None
 
 
+class Read(NamedTuple):
+    """A statement that read from a state, over what the transaction had ``written`` before.
+
+    ``only_where``: the state only told which rows were to be looked at again in a later one. ``spread``: each row was looked at
+    at a time of its own before this state.
+    """
+
+    base: Base
+    statement: Statement
+    env: Environment
+    written: tuple[Write, ...]
+    only_where: bool = False
+    spread: bool = False
+
+
 class Path:
     """``fresh_rows``: rows that the transaction made, of tables without a key: they are in no state before.
 
@@ -31,7 +47,7 @@ class Path:
         self.fresh_rows: list[tuple[TableInfo, Key]] = []
         self.arguments: list[Symbol] = []
         self.focus: list[Focus] = []
-        self.reads: list[tuple[Base, Statement, Environment]] = []
+        self.reads: list[Read] = []
         self._views: dict[tuple[int, int], View] = {}
 
     def copy(self) -> Path:
@@ -39,6 +55,12 @@ class Path:
         new.focus = list(self.focus)
         new.fresh_rows, new.arguments, new.reads = list(self.fresh_rows), self.arguments, list(self.reads)
         return new
+
+    def read(self, statement: Statement, env: Environment, search: Base, check: Base, *, pointed: bool = True) -> None:
+        """A statement found rows in one state and looked at them again in another; ``pointed``: there is at most one."""
+        if search is not check:
+            self.reads.append(Read(search, statement, env, self.writes, True))
+        self.reads.append(Read(check, statement, env, self.writes, spread=search is not check and not pointed))
 
     def view(self, base: Base) -> View:
         """What the transaction sees of a state: its own writes over it."""

@@ -20,7 +20,7 @@ from isolde.semantics.core.nodes import (
 )
 from isolde.semantics.core.plan import Outer, Visit, depends_on, plan
 from isolde.semantics.core.relations import Aggregate, Derived, Query, Scan, Source, scans
-from isolde.semantics.sets.expressions import Environment, Reader
+from isolde.semantics.sets.expressions import TEXT_COMPARED, Environment, Reader
 from isolde.semantics.sets.ghosts import Ghosts
 from isolde.semantics.sets.state import Book, Key, View
 from isolde.semantics.sets.values import Value, key_places, outside, terms_of
@@ -228,7 +228,7 @@ def equation(node: Expression, inner: set[int]) -> tuple[Column, Expression] | N
 
 def _uncovered(node: Expression) -> Expression:
     """A text itself, where it is compared without regard to case: what stands for texts does not tell such texts apart."""
-    return node.arguments[0] if isinstance(node, Apply) and node.primitive.name == "mysql text compared" else node
+    return node.arguments[0] if isinstance(node, Apply) and node.primitive.name == TEXT_COMPARED else node
 
 
 def alternatives(condition: Expression, scan: Scan) -> list[Expression] | None:

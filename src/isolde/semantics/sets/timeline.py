@@ -35,6 +35,19 @@ class Others:
     updated: frozenset[tuple[int, int]] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """A statement found rows of a table in one state and looked at them again in a later one.
+
+    ``same``: whether the row of a key was there all the time between.
+    """
+
+    table: TableInfo
+    found: Base
+    again: Base
+    same: Callable[..., Term]
+
+
 @dataclass(eq=False)
 class Timeline:
     """``states`` are in the order of time; the last one, ``commit``, is the one that the transaction's writes are put over."""
@@ -46,34 +59,44 @@ class Timeline:
     locks: list[Lock] = field(default_factory=list)
     snapshot: Base | None = None
     others: Others = Others()
+    waited: list[Waited] = field(default_factory=list)
 
     def copy(self) -> Timeline:
-        states, locks = list(self.states), list(self.locks)
-        return Timeline(self.level, self.label, self.commit, states, locks, self.snapshot, self.others)
+        states, locks, waited = list(self.states), list(self.locks), list(self.waited)
+        return Timeline(self.level, self.label, self.commit, states, locks, self.snapshot, self.others, waited)
 
     def may_return(self, info: TableInfo) -> bool:
-        """Whether a row may be deleted, and come again under its key, while a statement waits for it."""
-        # Elsewhere the statement fails, or looks at the newest state alone.
-        rechecks = self.level.writes is Writes.RECHECK
-        return rechecks and info.position in self.others.inserted & self.others.deleted
+        """Whether a row may be deleted, and another come under its key, while a statement waits for it or goes through others."""
+        # Elsewhere the statement fails, or sees one state alone.
+        waits = self.level.writes in {Writes.RECHECK, Writes.CURRENT, Writes.CURRENT_UNCHANGED}
+        return waits and info.position in self.others.inserted & self.others.deleted
 
-    def survivors(self, book: Book, info: TableInfo, writes: tuple[Write, ...]) -> Callable[[Key], Term]:
+    def held(self, info: TableInfo, writes: tuple[Write, ...]) -> Callable[[Key], Term]:
+        """Whether the transaction has locked or written the row of a key before: nobody else changes it any more."""
+        locks = [lock for lock in self.locks if lock.table is info and not lock.presence]
+        mine = [write for write in writes if write.table is info and write.rest is None]
+
+        def mine_already(key: Key) -> Term:
+            locked = (smt.both(lock.held, smt.all_equal(lock.key, key)) for lock in locks)
+            return smt.either(*locked, *(write.at(key)[0] for write in mine))
+
+        return mine_already
+
+    def survivors(
+        self, book: Book, info: TableInfo, writes: tuple[Write, ...], states: tuple[Base, Base] | None = None
+    ) -> Callable[[Key], Term]:
         """Whether the row of a key that a statement found is still the same row when it has waited for it.
 
-        One that was deleted meanwhile is passed over, although another one has its key. Nobody deletes what this transaction
-        has locked or written before.
+        One that was deleted meanwhile is passed over, although another one has its key. ``states``: when it was found, and when
+        it was looked at again, if what others do between is to be followed.
         """
         if not self.may_return(info):
             return lambda _: smt.TRUE
         same = smt.function(book.names.fresh("survives"), key_size(info), "boolean")
-        locks = [lock for lock in self.locks if lock.table is info]
-        mine = [write for write in writes if write.table is info and write.rest is None]
-
-        def survives(key: Key) -> Term:
-            locked = (smt.both(lock.held, smt.all_equal(lock.key, key)) for lock in locks)
-            return smt.either(same(*key), *locked, *(write.at(key)[0] for write in mine))
-
-        return survives
+        if states is not None:
+            self.waited.append(Waited(info, *states, same))
+        held = self.held(info, writes)
+        return lambda key: smt.either(same(*key), held(key))
 
     def _new(self, book: Book) -> Base:
         base = Base(book.names.fresh(self.label))
@@ -105,6 +128,12 @@ class Timeline:
             case Writes.UNCHANGED | Writes.LOOSE:
                 base = self.plain(book)
                 return base, base
+
+    def passing(self, book: Book) -> tuple[Base, Base]:
+        """The same for a statement that goes through several rows, each at a time of its own between two states."""
+        if self.level.writes in {Writes.CURRENT, Writes.CURRENT_UNCHANGED}:
+            return self._new(book), self._new(book)
+        return self.changing(book)
 
     def newest(self, book: Book) -> Base:
         """A state that is the newest one when a statement runs, whatever the transaction reads from."""

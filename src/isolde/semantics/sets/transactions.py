@@ -41,10 +41,11 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What invariants look at: tables by position, and columns by table and place."""
+    """What invariants look at: tables by position, and columns by table and place. ``exact``: every read matters, too."""
 
     tables: frozenset[int]
     columns: frozenset[tuple[int, int]]
+    exact: bool = False
 
 
 class Execution:
@@ -205,7 +206,7 @@ class Execution:
     def _passed_over(self, step: core.If | core.ForEach | core.ForRange, path: Path) -> bool:
         """Whether what a step does matters to no invariant; then what it leaves is anything."""
         parts = silent((step,), self.looked.tables, self.looked.columns, self._nesting)
-        if parts is None:
+        if parts is None or self.looked.exact:
             return False
         path.writes += anything(path.book, parts)
         for slot, kind in self._assigned(step):
@@ -219,6 +220,8 @@ class Execution:
             if not isinstance(step, core.While) and self._passed_over(step, path):
                 return [(path, None)]
             return self._writing_loop(step, path)
+        if self.looked.exact and any(True for _ in statements((step,))):
+            raise outside("a loop that only reads, where every read matters")
         # What such a loop leaves in variables is not known; it may end the procedure, or the transaction.
         ends = any(isinstance(one, core.Return) for one in all_steps(step.body))
         if isinstance(step, core.ForEach) and not isinstance(step.rows, int):
