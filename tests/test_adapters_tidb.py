@@ -14,7 +14,7 @@ from isolde.databases.recoveries.tidb import Heard, Stored, certificate_of, chan
 from isolde.databases.recovery import Account, Ended, Lookup
 from isolde.errors import DatabaseUnavailable
 from isolde.formats.certificates import write_certificate
-from isolde.history.certificate import Certificate, Installed, RowId, Sees, VersionSet
+from isolde.history.certificate import Certificate, Installed, ObjectId, RowId, Sees, VersionSet
 from running import isolde
 from tidb_recording import PLACE, certificate_of_run, replayed
 
@@ -132,7 +132,7 @@ def heard(*keys: int, lookup: Lookup | None = None, **fields: Any) -> Heard:
 def test_the_statement_that_made_a_version_is_known_by_the_keys_that_it_names() -> None:
     one, two = (Lookup("", (), "t", None, ((0, 1), (1, key))) for key in (4, 5))
     account = Account("1.0", Ended.COMMITTED, 0, ((0, heard(lookup=one)), (1, heard(lookup=two)), (2, heard(6))))
-    stored = {RowId("t", (1, key)): [Stored(10, 20)] for key in (4, 5, 6)}
+    stored: dict[ObjectId, list[Stored]] = {RowId("t", (1, key)): [Stored(10, 20)] for key in (4, 5, 6)}
     told = certificate_of("", stored, [account], 5, lambda *_: frozenset())
     assert [told.objects[thing].versions[-1] for thing in stored] == [("1.0", 0), ("1.0", 1), ("1.0", 2)]
     # Where neither keys nor what was found tell, nobody guesses.

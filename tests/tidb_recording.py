@@ -66,13 +66,16 @@ def two_modes(url: str) -> dict[str, Any]:
     one, two = _Session(recovery.connect(_TABLE)), _Session(recovery.connect(_TABLE))
     for session, name in ((one, "skew.1"), (two, "skew.2")):
         session.begin(name, offer)
-        session.read(0), session.read(1)
-    one.write(0, 10), two.write(1, 20)
+        session.read(0)
+        session.read(1)
+    one.write(0, 10)
+    two.write(1, 20)
     accounts = [one.commit(), two.commit()]
     for session, name in ((one, "lost.1"), (two, "lost.2")):
         session.begin(name, offer)
         session.read(0)
-    one.write(0, 11), two.write(0, 21)
+    one.write(0, 11)
+    two.write(0, 21)
     accounts += [one.commit(), two.commit()]
     skewed = recovery.recover(accounts)
     _, database = open_database(url)

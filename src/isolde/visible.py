@@ -16,7 +16,9 @@ from typing import Any
 # As wide as the terminal, within what can be read; where there is none, as wide as can be read.
 _WIDEST, _NARROWEST = 110, 60
 WIDTH = (
-    max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns)) if sys.stdout.isatty() else _WIDEST
+    max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
+    if sys.stdout is not None and sys.stdout.isatty()
+    else _WIDEST
 )
 """How many signs a line of running text has at most."""
 
