@@ -41,7 +41,9 @@ def test_rounds_are_of_the_language_and_are_given_by_their_numbers(dialect: Dial
 
 
 def test_a_correct_database_passes_and_its_rounds_can_be_judged_again(tmp_path: Path) -> None:
-    result = ran(tmp_path / "out", "sqlite:", "--workload", "sql", "--transactions", "8", "--seed", "3")
+    result = ran(
+        tmp_path / "out", "sqlite:", "--workload", "sql", "--sessions", "2", "--transactions", "8", "--seed", "3"
+    )
     assert (result.status, result.verdicts) == (0, ["satisfied"]), result.error
     run = result.run
     assert run["workload"] == "sql"

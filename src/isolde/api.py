@@ -206,7 +206,8 @@ class AuditKeywords(TypedDict, total=False):
     """What :func:`audit` takes beside the log and the levels; each is an option of ``isolde audit``.
 
     ``definition="paper"`` takes the levels as the paper defines them. ``settings`` are those of a store model. ``order`` asks for
-    the order that explains a satisfied level; ``budget`` and ``seconds`` bound the search for one level.
+    the order that explains a satisfied level; ``budget`` and ``seconds`` bound the search for one level. ``heuristics`` are those
+    of the paper that are used (``"h1,h2=8"``), ``encoding`` asks a solver about its definition.
     """
 
     definition: str
@@ -216,6 +217,8 @@ class AuditKeywords(TypedDict, total=False):
     budget: int
     seconds: float
     order: bool
+    heuristics: str
+    encoding: str
 
 
 def audit(

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 
 from isolde._core import AS_USUAL, Reading
 from isolde.engines.audit.audit import BUDGET, AuditOptions, audit
+from isolde.engines.audit.encoded import ENCODINGS, encoding_named
+from isolde.engines.audit.heuristics import heuristics_named
 from isolde.errors import UsageError
 from isolde.findings import Report
 from isolde.formats import decode, read
@@ -19,7 +21,7 @@ from isolde.levels import Level
 
 PAPER = "paper"
 DEFINITIONS = ("default", PAPER)
-__all__ = ["BUDGET", "DEFINITIONS", "AuditQuestion", "audit_file", "audit_history"]
+__all__ = ["BUDGET", "DEFINITIONS", "ENCODINGS", "AuditQuestion", "audit_file", "audit_history"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class AuditQuestion:
     budget: int = BUDGET
     seconds: float | None = None
     order: bool = False
+    heuristics: str = "all"
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
         """Unknown names are refused before a file is read."""
@@ -51,6 +55,8 @@ class AuditQuestion:
             self.budget,
             self.seconds,
             self.order,
+            heuristics_named(self.heuristics),
+            encoding_named(self.encoding),
         )
 
 

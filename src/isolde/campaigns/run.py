@@ -60,6 +60,8 @@ def run_on(target: Target, options: RunOptions, listener: Listener) -> Report:
 def matrix(wanted: Wanted, options: RunOptions, listener: Listener | None = None) -> Report:
     """Tries every level of the database that is wanted: every anomaly as a schedule, and a workload at random."""
     with ExitStack() as stack:
+        if options.workload == SQL:
+            raise UsageError(f"{SQL} runs at one level (--isolation); --matrix is for workloads of keys")
         target = opened(wanted, stack)
         if is_application(options.workload):
             raise _judged_by_invariants(options)

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from isolde.engines.explore.on_store import Explored, Sent, StoreExploration, Violation
 from isolde.engines.explore.program import Program, first_rows
+from isolde.engines.explore.search import INTERRUPTED
 from isolde.engines.explore.shown import literal_text, plain
 from isolde.engines.play import Player
 from isolde.errors import IsoldeError, OutsideFragment, UsageError
@@ -86,6 +87,8 @@ def _verdict(found: Explored, broken: Sequence[BrokenInvariant], options: StoreO
 def _left(found: Explored, options: StoreOptions) -> tuple[NotProved, ...]:
     if found.complete:
         return ()
+    if found.interrupted:
+        return (NotProved(INTERRUPTED),)
     over = f"{options.seconds:g} s" if options.seconds is not None else f"{found.states:,} states"
     return (NotProved(f"not all interleavings were visited within {over}; give more with --time or --budget"),)
 

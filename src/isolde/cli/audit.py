@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from isolde._core import FailedCas
-from isolde.campaigns.audit import BUDGET, DEFINITIONS, AuditQuestion, audit_file
+from isolde.campaigns.audit import BUDGET, DEFINITIONS, ENCODINGS, AuditQuestion, audit_file
 from isolde.cli.files import answer_each
 from isolde.cli.keeping import report_option
 from isolde.cli.main import paint
@@ -61,6 +61,19 @@ from isolde.report.any import as_document, as_text
 )
 @click.option("--time", "seconds", type=click.FloatRange(min=0), metavar="SECONDS", help="Time for one level.")
 @click.option(
+    "--heuristics",
+    default="all",
+    show_default=True,
+    metavar="LIST",
+    help="Those of the paper that are used: h1 (indexes), h2 or h2=K (a window of K states), h3 (concretisation, for --encoding),"
+    " h4 (a stronger level first); all, or none.",
+)
+@click.option(
+    "--encoding",
+    type=click.Choice(ENCODINGS),
+    help="Ask a solver about the paper's definition, with states told in this way; for statements by primary key.",
+)
+@click.option(
     "--witness-order", is_flag=True, help="Print the order that explains a satisfied level, and what was read."
 )
 @report_option
@@ -78,6 +91,8 @@ def audit(
     skip_unsupported: bool,
     budget: int,
     seconds: float | None,
+    heuristics: str,
+    encoding: str | None,
     witness_order: bool,
     report: str | None,
 ) -> int:
@@ -87,7 +102,9 @@ def audit(
     order, and on every state, that the level allows, until one explains all answers.
     """
     pairs = tuple(_pair(text) for text in settings)
-    question = AuditQuestion(names, definition, pairs, session_order, skip_unsupported, budget, seconds, witness_order)
+    question = AuditQuestion(
+        names, definition, pairs, session_order, skip_unsupported, budget, seconds, witness_order, heuristics, encoding
+    )
     reading = reading_of(failed_cas, line_limit, size_limit)
     return answer_each(
         logs,

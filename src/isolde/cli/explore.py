@@ -77,6 +77,8 @@ def explore(
         raise UsageError("--both goes with --schedule; --reproduce URL replays what an exploration found")
     if store.store is None and (store.isolations or store.settings or store.retries):
         raise UsageError("--isolation, --setting and --retries go with --store; --level names levels of the literature")
+    if store.store is not None and not questions.levels:
+        _refuse_literature(questions, bounds, listing)
     options = explore_options(questions, bounds)
     # What a program prints is no part of the answer.
     with contextlib.redirect_stdout(sys.stderr):
@@ -122,6 +124,19 @@ def _refuse_others() -> None:
         given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
         if given and name not in _OF_SCHEDULES:
             raise UsageError(f"--schedule plays one given interleaving; it does not go with {parameter.opts[0]}")
+
+
+def _refuse_literature(questions: Questions, bounds: Bounds, listing: str | None) -> None:
+    """What only an exploration at a level of the literature can do."""
+    given = {
+        "--against": questions.against,
+        "--base": questions.base,
+        "--checkpoint": bounds.checkpoint,
+        "--list": listing,
+    }
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"{name} is of levels of the literature; give a --level beside --store")
 
 
 def _beside(program: Program, found: Report, options: ExploreOptions, store: StoreAsked, server: Server) -> Report:

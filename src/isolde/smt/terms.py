@@ -220,3 +220,18 @@ class Solver:
         copy.add(*self._solver.assertions())
         copy.add(*assumed)
         return str(copy.to_smt2())
+
+
+# Arrays of integers, by integers
+
+
+def array(name: str) -> Term:
+    return z3.Array(name, z3.IntSort(), z3.IntSort())
+
+
+def selected(held: Term, place: Term) -> Term:
+    return z3.Select(held, place)
+
+
+def stored(held: Term, place: Term, value: Term) -> Term:
+    return z3.Store(held, place, value)

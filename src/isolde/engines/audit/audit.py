@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from isolde.engines.audit.decide import Decision, decide
+from isolde.engines.audit.encoded import Encoding
+from isolde.engines.audit.heuristics import ALL, Heuristics
 from isolde.engines.audit.log import Entry, Log, Refused, log_of
 from isolde.engines.audit.readings import READINGS, WEAKER, Reading, reading_of
 from isolde.engines.audit.replay import Replay
@@ -68,7 +70,8 @@ class AuditOptions:
     """How a log is judged. ``levels`` are by name, or ``STORE:LEVEL``; ``paper``: as the paper defines them.
 
     ``settings`` change what a store's level does, beside those of the log's header. ``order``: name the order that explains a
-    satisfied level. ``budget`` bounds a search in placements, ``seconds`` each level.
+    satisfied level. ``budget`` bounds a search in placements, ``seconds`` each level. ``encoding``: the paper's definition by a
+    solver.
     """
 
     levels: tuple[str, ...] = (Level.SERIALIZABLE.value,)
@@ -79,6 +82,8 @@ class AuditOptions:
     budget: int = BUDGET
     seconds: float | None = None
     order: bool = False
+    heuristics: Heuristics = ALL
+    encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
         """Unknown levels and settings are refused before a log is read."""
@@ -88,7 +93,7 @@ class AuditOptions:
     def asked(self, name: str, known: Mapping[str, str]) -> Asked:
         """What a name asks for; ``known`` are settings of the log's header."""
         if ":" not in name:
-            return replace(reading_of(level_named(name)), paper=self.paper)
+            return replace(reading_of(level_named(name)), paper=self.paper or self.encoding is not None)
         store = name.partition(":")[0]
         return store_reading(name, {**known_settings(store, known), **dict(self.settings)})
 
@@ -104,9 +109,10 @@ def audit(history: SqlHistory, options: AuditOptions, name: str = "log") -> Repo
     )
     if has_unknowns(history):
         return Report(subject, tuple(_guessed(history, asked, options) for asked in questions))
-    session_order = options.session_order and not options.paper
+    session_order = options.session_order and not options.paper and options.encoding is None
     try:
         log = log_of(history, skip_unsupported=options.skip_unsupported, session_order=session_order)
+        log.store.find_by_index(options.heuristics.index)
     except Refused as refused:
         what = refused.what
         named = history.statement_at(what.transaction, what.statement)
@@ -123,7 +129,7 @@ def _guessed(history: SqlHistory, asked: Asked, options: AuditOptions) -> Findin
     """The same for a log whose first rows nobody knows."""
     began = time.monotonic()
     deadline = None if options.seconds is None else began + options.seconds
-    session_order = options.session_order and not options.paper
+    session_order = options.session_order and not options.paper and options.encoding is None
     tries = 0
     reason = REASON
     for guess in guesses(history):
@@ -158,10 +164,10 @@ def _judged(log: Log, asked: Asked, options: AuditOptions, *, explain: bool = Tr
         end, reason = explains(log, asked, allowance)
         found = Decision(end, f"store-model({asked.store})", allowance.spent, reason=reason)
     else:
-        found = decide(log, asked, allowance)
+        found = decide(log, asked, allowance, heuristics=options.heuristics, encoding=options.encoding)
         while options.skip_unsupported and found.refused is not None:
             log = _without(log, *found.refused)
-            found = decide(log, asked, allowance.anew())
+            found = decide(log, asked, allowance.anew(), heuristics=options.heuristics, encoding=options.encoding)
     if found.end is End.NONE and _may_matter(log):
         # What was left out may have changed the very rows that were read.
         reason = "nothing explains the log without what was left out, which may have changed rows"
@@ -169,7 +175,11 @@ def _judged(log: Log, asked: Asked, options: AuditOptions, *, explain: bool = Tr
     if found.end is End.SPENT:
         evidence = (NotProved(found.reason),)
     elif found.end is End.NONE:
-        evidence = () if not explain else (_failing(log, asked, options, allowance, found.part),)
+        evidence = ()
+        if explain and options.encoding is not None and isinstance(asked, Reading):
+            evidence = (_refuted_by_solver(log, asked, options, found.explained),)
+        elif explain:
+            evidence = (_failing(log, asked, options, allowance, found.part),)
     else:
         evidence = (LogOrder(*witness_order(log, found.witness)),) if options.order and found.witness else ()
     if log.left_out:
@@ -218,6 +228,33 @@ def _failing(
         sentence,
         tuple(entry.id for entry in to_blame),
         tuple(explained),
+    )
+
+
+def _refuted_by_solver(log: Log, asked: Reading, options: AuditOptions, explained: int) -> FailingPrefix:
+    """The same of a verdict of the solver, which says how far it came, and is asked about the weaker levels."""
+    last = log.entries[explained]
+    names: list[str] = []
+    todo = list(WEAKER[asked.level])
+    while todo and not names:
+        weaker = replace(READINGS[todo.pop(0)], paper=True)
+        found = decide(log, weaker, _short_allowance(options), heuristics=options.heuristics, encoding=options.encoding)
+        if found.end is End.FOUND:
+            names.append(weaker.level.value)
+        todo += WEAKER[weaker.level]
+    sentence = f"No choice of states gives all answers of the transactions up to {last.id}, in the order of end."
+    if names:
+        sentence += f" {_listed(names)} explains the log."
+    return FailingPrefix(
+        explained + 1,
+        last.id,
+        max(len(last.asks) - 1, 0),
+        None,
+        None,
+        "isolation" if names else "semantic",
+        sentence,
+        (last.id,),
+        tuple(names),
     )
 
 

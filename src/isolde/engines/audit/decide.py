@@ -10,7 +10,9 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from isolde.engines.audit.encoded import Encoded, Encoding
 from isolde.engines.audit.follow import Following, run_at
+from isolde.engines.audit.heuristics import ALL, Heuristics
 from isolde.engines.audit.log import Entry, Log, relinked
 from isolde.engines.audit.paper import PaperSearch
 from isolde.engines.audit.parts import failures, refuted
@@ -18,7 +20,7 @@ from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
 from isolde.engines.audit.search import Allowance, End, Placed, Search
 from isolde.engines.audit.timeline import Timeline
-from isolde.errors import MistakeError
+from isolde.errors import InputError, MistakeError
 from isolde.history import TxnId
 
 SEARCH_MAX = 3_000
@@ -36,18 +38,30 @@ class Decision:
     part: tuple[Entry, ...] = ()
     """Transactions that show by themselves that nothing explains the log, with their statements that do, where it is refuted."""
     reason: str = ""
+    explained: int = 0
+    """Of what a solver refuted: how many transactions, by ``end``, some choice of states explains."""
     refused: tuple[TxnId, int, str] | None = None
     """The statement that could not be evaluated, by its place among those that are judged, and why."""
 
 
-def decide(log: Log, reading: Reading, allowance: Allowance, *, follow: bool = True) -> Decision:
-    """Whether the level explains the whole log."""
+def decide(
+    log: Log,
+    reading: Reading,
+    allowance: Allowance,
+    *,
+    follow: bool = True,
+    heuristics: Heuristics = ALL,
+    encoding: Encoding | None = None,
+) -> Decision:
+    """Whether the level explains the whole log. With an encoding, a solver says so, by the paper's definition."""
     if reading.strict and not log.timed and not (reading.paper and reading.reads is Reads.LATEST):
         return Decision(End.SPENT, "search", 0, reason=NEEDS_TIMES)
+    if encoding is not None:
+        return _by_solver(log, reading, allowance, heuristics, encoding)
     if reading.paper:
         return _by_paper(log, reading, allowance)
     if follow:
-        found = _followed(log, reading, allowance)
+        found = _followed(log, reading, allowance, heuristics)
         if found is not None:
             return found
         if allowance.over:
@@ -92,23 +106,56 @@ def _not_found(replay: Replay, end: End, allowance: Allowance, method: str) -> D
     return Decision(end, method, allowance.spent, reason=reason)
 
 
-def _followed(log: Log, reading: Reading, allowance: Allowance) -> Decision | None:
+def _by_solver(
+    log: Log, reading: Reading, allowance: Allowance, heuristics: Heuristics, encoding: Encoding
+) -> Decision:
+    method = f"solver({encoding.value})"
+    search = Encoded(log, reading, encoding, heuristics, allowance)
+    try:
+        end = search.run()
+    except InputError as error:
+        return Decision(End.SPENT, method, search.queries, reason=str(error))
+    reason = "the solver did not decide within its time; give more with --time" if end is End.SPENT else ""
+    return Decision(end, method, search.queries, reason=reason, explained=search.failed)
+
+
+def _followed(log: Log, reading: Reading, allowance: Allowance, heuristics: Heuristics) -> Decision | None:
     """Follows the log; where that fails, what could not be placed may show by itself that nothing explains it."""
+    if log.numbered:
+        found = _by_serial(log, reading, allowance)
+        if found is not None:
+            return found
     own = Allowance(2**62, allowance.deadline)
-    following = Following(Replay(log), reading, log.entries, own)
-    found = following.run()
+    following = Following(Replay(log), reading, log.entries, own, heuristics=heuristics)
+    explained = following.run()
     witness = tuple(following.timeline.placed)
     stuck = [one.entry for one in following.waiting.values()]
     if following.stuck is not None and following.stuck not in stuck:
         stuck.append(following.stuck)
-    failing = [] if found else failures(following.timeline, stuck)
+    failing = [] if explained else failures(following.timeline, stuck)
     following.timeline.back_to_beginning()
-    if not found:
+    if not explained:
         allowance.over = own.over
         part = None if own.over else refuted(log, reading, failing, len(log.entries), allowance)
         return None if part is None else Decision(End.NONE, "replay and search", allowance.spent, part=part.entries)
     method = "replay and search" if following.searched else "replay"
     return Decision(End.FOUND, method, len(witness) + following.searched, witness)
+
+
+def _by_serial(log: Log, reading: Reading, allowance: Allowance) -> Decision | None:
+    """Follows the order that the database told, which need not be right."""
+    following = Following(Replay(log), reading, log.entries, Allowance(2**62, allowance.deadline), by_serial=True)
+    found = following.run()
+    witness = tuple(following.timeline.placed)
+    following.timeline.back_to_beginning()
+    if not found:
+        return None
+    try:
+        verify(log, reading, witness)
+    except MistakeError:
+        # The order was followed, but real time forbids it.
+        return None
+    return Decision(End.FOUND, "replay", len(witness) + following.searched, witness)
 
 
 def verify(log: Log, reading: Reading, witness: tuple[Placed, ...]) -> None:

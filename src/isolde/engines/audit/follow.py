@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
+from isolde.engines.audit.heuristics import ALL, WINDOW, Heuristics
 from isolde.engines.audit.log import Entry
 from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
@@ -24,8 +25,6 @@ from isolde.engines.audit.tables import Effects
 from isolde.engines.audit.timeline import Timeline
 from isolde.errors import MistakeError
 
-TRIES_MAX = 64
-"""States that a transaction tries when it is its turn."""
 WINDOWS = (4, 12, 40, 120)
 """How many placements are taken back, one after the other, where nothing fits any more."""
 KEPT = 1_000
@@ -59,6 +58,9 @@ class Following:
     entries: Sequence[Entry]
     allowance: Allowance
     by_end: bool = False
+    heuristics: Heuristics = ALL
+    by_serial: bool = False
+    """Entries are taken in the order that the database told. It may break real time, so that the witness has to be verified."""
     timeline: Timeline = field(init=False)
     stuck: Entry | None = None
     searched: int = 0
@@ -109,6 +111,8 @@ class Following:
         """Entries by the time of their commit; the next ones by ``end`` are in ``_ahead``. Those in doubt are kept aside."""
         ahead, coming = self._ahead, iter(self.entries)
         width = 1 if self.by_end else AHEAD
+        if self.by_serial:
+            coming, width = iter(sorted(self.entries, key=lambda entry: entry.serial or 0)), 1
         more = True
         while True:
             while more and len(ahead) < width:
@@ -118,7 +122,8 @@ class Following:
                     break
                 self.note(entry)
                 if not entry.maybe:
-                    time = commit_time(entry) if self._timed and not self.by_end else entry.number
+                    timed = self._timed and not self.by_end and not self.by_serial
+                    time = commit_time(entry) if timed else entry.number
                     heappush(ahead, (time or 0, entry.number, entry))
             if not ahead:
                 return
@@ -157,6 +162,8 @@ class Following:
             return self._on_last(entry)
         if self.reading.reads is Reads.ONE_SNAPSHOT:
             return self._one_snapshot(entry, max(lowest, since), last)
+        if not self.heuristics.stronger:
+            return self._by_statement(entry, [last] * len(entry.asks), lowest, last)
         hints = [self._hint(_statement_time(ask.start, ask.end, ask.is_query)) for ask in entry.asks]
         if all(hint >= last for hint in hints):
             return self._on_last(entry) or self._by_statement(entry, hints, lowest, last)
@@ -169,7 +176,8 @@ class Following:
         return True
 
     def _one_snapshot(self, entry: Entry, lowest: int, last: int) -> bool:
-        for state in self._near(self._hint(begin_time(entry)), lowest, last):
+        hint = self._hint(begin_time(entry)) if self.heuristics.stronger else last
+        for state in self._near(hint, lowest, last):
             if state == last:
                 if self._on_last(entry):
                     return True
@@ -221,7 +229,7 @@ class Following:
             return
         hint = max(lowest, min(hint, last))
         yield hint
-        for distance in range(1, TRIES_MAX):
+        for distance in range(1, self.heuristics.window or KEPT):
             if hint + distance <= last:
                 yield hint + distance
             if hint - distance >= lowest:
@@ -253,7 +261,7 @@ class Following:
     def _ended_before(self, time: int) -> int:
         """The state after the last one that ended before a time."""
         ends, last = self._ends, len(self._ends)
-        lowest = max(0, last - 4 * TRIES_MAX)
+        lowest = max(0, last - 4 * WINDOW)
         for state in range(last, lowest, -1):
             if _UNKNOWN < ends[state - 1] < time:
                 return state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 from isolde.engines.audit.compiling import CREATES, DROPS, Ask, Compiling
@@ -39,6 +40,8 @@ class Entry:
     """Those just before it in its session, by number: back to one whose outcome is known."""
     turn: int = 0
     """Its place in its session."""
+    serial: int | Decimal | None = None
+    """Where the database says that it comes; only a hint."""
 
     @property
     def tables(self) -> frozenset[str]:
@@ -73,6 +76,11 @@ class Log:
         self.store.clear()
         for table, rows in self.history.rows.items():
             self.store.load_named(table, rows)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the database told the place of every committed transaction."""
+        return all(entry.serial is not None for entry in self.entries if not entry.maybe)
 
     @property
     def timed(self) -> bool:
@@ -130,6 +138,7 @@ def log_of(history: SqlHistory, *, skip_unsupported: bool = False, session_order
                 one.end,
                 before[one.id],
                 turns[one.id],
+                one.serial,
             )
         )
     return log

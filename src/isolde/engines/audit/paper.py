@@ -12,6 +12,7 @@ choices are reconsidered that it may depend on (those that share a table with it
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations, product
@@ -27,6 +28,8 @@ from isolde.semantics.tables.recording import Recorder, RecordingView, Sought
 from isolde.semantics.tables.view import Row
 
 Instant = float
+WINDOW = 12
+"""States on which a statement is tried before mixtures of versions, at read committed."""
 
 
 @dataclass(slots=True)
@@ -48,7 +51,8 @@ class PaperSearch:
         self.timeline = Timeline(replay)
         self.placed: tuple[Placed, ...] = ()
         self.failed = 0
-        self._versions: dict[Name, list[Row | None]] = {}
+        self._versions: dict[int, dict[Name, list[Row | None]]] = {}
+        """The versions of rows so far, by table."""
         self._added: list[list[Name]] = []
 
     def run(self) -> End:
@@ -69,7 +73,7 @@ class PaperSearch:
         choices: list[_Choice] = []
         while len(choices) < len(order):
             here = len(choices)
-            choices.append(_Choice(self._ways(order[here], instants[:here])))
+            choices.append(_Choice(self._ways(order[here], instants, here)))
             self.failed = max(self.failed, here)
             while not self._advanced(order[len(choices) - 1], choices[-1]):
                 if self.allowance.over or not self._back(order, choices):
@@ -111,8 +115,8 @@ class PaperSearch:
 
     # What a transaction may do
 
-    def _ways(self, entry: Entry, instants: Sequence[Instant]) -> Iterator[tuple[Effects, tuple[int, ...]]]:
-        last = len(instants)
+    def _ways(self, entry: Entry, instants: Sequence[Instant], last: int) -> Iterator[tuple[Effects, tuple[int, ...]]]:
+        """``instants`` are those of the order, which ascend; ``last`` of them are placed."""
         if self.reading.reads is Reads.EACH_STATEMENT:
             yield from ((own, ()) for own in self._mixed(entry))
             return
@@ -121,7 +125,7 @@ class PaperSearch:
             states = range(last, -1, -1)
             if self.reading.strict:
                 start = entry.start
-                states = [last if start is None else sum(instant < start for instant in instants)]
+                states = [last if start is None else bisect_left(instants, start, 0, last)]
         known: set[Any] = set()
         for state in states:
             self.timeline.stand(state)
@@ -158,7 +162,7 @@ class PaperSearch:
         added = []
         if self.reading.reads is Reads.EACH_STATEMENT:
             for name, row in effects.items():
-                versions = self._versions.setdefault(name, [self._row(name)])
+                versions = self._versions.setdefault(name[0], {}).setdefault(name, [self._row(name)])
                 if row not in versions:
                     versions.append(row)
                     added.append(name)
@@ -166,31 +170,54 @@ class PaperSearch:
 
     def _forget(self) -> None:
         for name in self._added.pop():
-            self._versions[name].pop()
+            self._versions[name[0]][name].pop()
 
     def _mixed(self, entry: Entry) -> Iterator[Effects]:
-        """The effects of a transaction whose statements read any version of each row, those with newer versions first."""
-        self.timeline.stand(len(self.timeline))
-        found: dict[Any, Effects] = {frozenset(): {}}
-        for place in range(len(entry.asks)):
-            after: dict[Any, Effects] = {}
-            for own in found.values():
-                for changed in self._statement(entry, place, own):
-                    after.setdefault(frozenset(changed.items()), changed)
-            found = after
-        yield from found.values()
+        """The effects of a transaction whose statements read any version of each row, those with newer versions first.
 
-    def _statement(self, entry: Entry, place: int, own: Effects) -> Iterator[Effects]:
+        One after the other, as they are asked for: mostly the newest versions explain what was answered.
+        """
+        last = len(self.timeline)
+        self.timeline.stand(last)
+        known: set[Any] = set()
+        newest = self.replay.whole(entry)
+        if not isinstance(newest, Mismatch):
+            known.add((len(entry.asks), frozenset(newest.items())))
+            yield newest
+        yield from self._from(entry, 0, {}, last, known)
+
+    def _from(self, entry: Entry, place: int, own: Effects, last: int, known: set[Any]) -> Iterator[Effects]:
+        """The effects of what is left of a transaction from a statement on."""
+        if place == len(entry.asks):
+            yield own
+            return
+        for after in self._statement(entry, place, own, last):
+            key = (place + 1, frozenset(after.items()))
+            if key not in known:
+                known.add(key)
+                yield from self._from(entry, place + 1, after, last, known)
+
+    def _statement(self, entry: Entry, place: int, own: Effects, last: int) -> Iterator[Effects]:
+        """The own writes after a statement: on each of the last states, and then on any mixture of versions."""
+        for state in range(last, max(last - WINDOW, -1), -1):
+            if not self.allowance.run():
+                return
+            self.timeline.stand(state)
+            found = self.replay.one(entry, place, own, None)
+            if not isinstance(found, Mismatch):
+                yield found
         todo: list[Effects] = [{}]
         while todo:
             chosen = todo.pop()
-            if not self.allowance.step():
+            if not self.allowance.run():
                 return
+            # Others may have stood elsewhere since the effects before these were asked for.
+            self.timeline.stand(last)
             effects, sought = self._looked(entry, place, own, chosen)
             open_name = self._open(sought, own, chosen)
             if open_name is not None:
                 # The newest version is tried first.
-                todo += [{**chosen, open_name: row} for row in self._versions[open_name]]
+                todo += [{**chosen, open_name: row} for row in self._versions[open_name[0]][open_name]]
             elif not isinstance(effects, Mismatch):
                 yield effects
 
@@ -213,17 +240,22 @@ class PaperSearch:
     def _open(self, sought: Sequence[Sought], own: Effects, chosen: Effects) -> Name | None:
         """A row with several versions that was looked for, and whose version is not chosen yet."""
         catalog = self.replay.store.catalog
-        for name, versions in self._versions.items():
-            if len(versions) < 2 or name in own or name in chosen:
+        for one in sought:
+            versions = self._versions.get(one.table)
+            if not versions:
                 continue
-            position = name[0]
-            for one in sought:
-                if one.table != position:
-                    continue
-                if not one.columns:
+            info = catalog.tables[one.table]
+            if info.table.primary_key and one.columns == info.uniques[0]:
+                # Only the row of this name has that key.
+                name = (one.table, one.key)
+                if len(versions.get(name, ())) > 1 and name not in own and name not in chosen:
                     return name
-                key = catalog.key(catalog.tables[position].table, one.columns)
-                if any(row is not None and key(row) == one.key for row in versions):
+                continue
+            key = catalog.key(info.table, one.columns) if one.columns else None
+            for name, rows in versions.items():
+                if len(rows) < 2 or name in own or name in chosen:
+                    continue
+                if key is None or any(row is not None and key(row) == one.key for row in rows):
                     return name
         return None
 

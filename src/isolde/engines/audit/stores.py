@@ -76,8 +76,13 @@ def store_of(log: Log) -> str:
 
 
 def readings_of(log: Log, settings: Mapping[str, str]) -> list[StoreReading]:
-    """The levels of the log's own database, the strongest first; read uncommitted is not considered."""
+    """The levels of the log's own database, the strongest first; read uncommitted is not considered.
+
+    A database that has no model has none, whichever dialect it speaks (DuckDB's is PostgreSQL's).
+    """
     store = store_of(log)
+    if log.history.store and log.history.store.lower().split()[:1] != [store]:
+        return []
     known = [row.level for row in STORE_LEVELS if row.store.value == store and row.level != _NOT_CONSIDERED]
     strongest = sorted(dict.fromkeys(known), key=lambda level: _STRENGTH.get(level, 0))
     return [store_reading(f"{store}:{level}", settings) for level in strongest]
@@ -188,8 +193,9 @@ class StoreSearch:
             start = ask.start if ask.start is not None else entry.start
             end = ask.end if ask.end is not None else entry.end
             middle = fallback + place if start is None or end is None else (start + end) // 2
-            if ask.start is None and entry.end is not None:
-                middle = entry.end
+            if entry.end is not None and (ask.start is None or not ask.is_query):
+                # What changes rows may have waited for them: it was done just before its answer.
+                middle = entry.end if ask.end is None else ask.end
             found.append(_Action(entry, place, ask, start, None if entry.maybe and ask.end is None else end, middle))
         last = entry.asks[-1].end if entry.asks else None
         start = last if last is not None else entry.start

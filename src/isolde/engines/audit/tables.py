@@ -39,6 +39,7 @@ class NamedTable:
         "_others",
         "catalog",
         "ids",
+        "indexed",
         "info",
         "key",
         "log",
@@ -57,6 +58,8 @@ class NamedTable:
         self.names: dict[int, Any] = {}
         """Names by number, of rows without a primary key alone: the others have theirs in them."""
         self.next_number = 0
+        self.indexed = True
+        """Whether rows are found by indexes; else every row is looked at."""
         self._found: dict[tuple[int, ...], Index] = {}
         self._all: list[tuple[Key, Index]] = []
         self._others: list[tuple[Key, Index]] = []
@@ -73,6 +76,9 @@ class NamedTable:
     def by_equal(self, columns: tuple[int, ...], key: Any) -> Sequence[Numbered]:
         index = self._found.get(columns)
         if index is None:
+            if not self.indexed:
+                key_of = self.catalog.key(self.info.table, columns)
+                return [one for one in self.all() if key is not None and key_of(one[1]) == key]
             index = self._indexed(columns)
         found = index.get(key)
         if found is None:
@@ -246,6 +252,11 @@ class NamedStore(Store):
                 raise InputError(f'"rows" of {table} has the key {name!r} twice')
             seen.add(name)
             self.install({(data.info.position, name): tuple(row)})
+
+    def find_by_index(self, indexed: bool) -> None:
+        """Whether rows are found by indexes; it must be said before the first statement is run."""
+        for table in self.named:
+            table.indexed = indexed
 
     def clear(self) -> None:
         """No rows, and no names of rows; the tables are those of the beginning."""

@@ -79,6 +79,7 @@ class Explored:
     schedules: int
     states: int
     complete: bool
+    interrupted: bool = False
     violations: dict[str, Violation] = field(default_factory=dict)
     aborted: dict[str, int] = field(default_factory=dict)
     """How many outcomes have an error in them, by its word."""
@@ -214,30 +215,47 @@ class StoreExploration:
         found = Explored({}, 0, 0, True)
         queue = deque([root])
         deadline = None if time_s is None else time.monotonic() + time_s
-        while queue:
-            if len(nodes) > states_max or (deadline is not None and time.monotonic() > deadline):
-                found.complete = False
-                break
-            key = queue.popleft()
-            node = nodes[key]
-            steps = self.steps(node.state, node.places)
-            following[key] = []
-            if not steps:
-                self._final(found, nodes, key)
-            for after, there, sent in steps:
-                new = _key(after, there)
-                following[key].append(new)
-                if new not in nodes:
-                    nodes[new] = _Node(after, there, key, sent, node.depth + 1)
-                    queue.append(new)
-                    self._checks(found, nodes, new)
-                    if invariant_after_each_commit and after.committed != node.state.committed:
-                        self._judge(found, nodes, new, after_commit=True)
-        self.bodies.refuse_shared_state()
-        refuse_other_statements(self.program, self.bodies.runs())
+        try:
+            while queue:
+                if len(nodes) > states_max or (deadline is not None and time.monotonic() > deadline):
+                    found.complete = False
+                    break
+                key = queue.popleft()
+                self._visit(found, nodes, following, queue, key, each_commit=invariant_after_each_commit)
+        except KeyboardInterrupt:
+            # What was visited is told.
+            found.complete, found.interrupted = False, True
+        if not found.interrupted:
+            self.bodies.refuse_shared_state()
+            refuse_other_statements(self.program, self.bodies.runs())
         found.states = len(nodes)
         found.schedules = _ways(root, following) if found.complete else 0
         return found
+
+    def _visit(
+        self,
+        found: Explored,
+        nodes: dict[Hashable, _Node],
+        following: dict[Hashable, list[Hashable]],
+        queue: deque[Hashable],
+        key: Hashable,
+        *,
+        each_commit: bool,
+    ) -> None:
+        node = nodes[key]
+        steps = self.steps(node.state, node.places)
+        following[key] = []
+        if not steps:
+            self._final(found, nodes, key)
+        for after, there, sent in steps:
+            new = _key(after, there)
+            following[key].append(new)
+            if new not in nodes:
+                nodes[new] = _Node(after, there, key, sent, node.depth + 1)
+                queue.append(new)
+                self._checks(found, nodes, new)
+                if each_commit and after.committed != node.state.committed:
+                    self._judge(found, nodes, new, after_commit=True)
 
     def _final(self, found: Explored, nodes: dict[Hashable, _Node], key: Hashable) -> None:
         node = nodes[key]

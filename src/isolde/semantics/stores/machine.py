@@ -31,8 +31,11 @@ from isolde.tx.statements import Statement
 
 Execution = Generator[Any, Any, Returned]
 """A statement that runs: it yields requests, and is sent their answers."""
-FIRST_NUMBER = 1_000_000
-"""Numbers of rows that transactions insert begin here, apart by transaction, so that they do not depend on the order."""
+FIRST_NUMBER = 10**15
+NUMBERS = 10**6
+"""Numbers of rows that transactions insert begin at the first, so many for each transaction of a session: apart, so that they do
+not depend on the order.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,7 +482,7 @@ class Model(ABC):
         inserted = transaction.inserted
         if number is None:
             session = self._sessions.setdefault(transaction.id.session, len(self._sessions))
-            number = FIRST_NUMBER * (session + 1) + transaction.id.number * 1_000 + inserted
+            number = FIRST_NUMBER * (session + 1) + transaction.id.number * NUMBERS + inserted
             inserted += 1
         changes = {**transaction.own[table], number: None if row is None else Version(row, transaction.id)}
         own = (*transaction.own[:table], changes, *transaction.own[table + 1 :])
