@@ -5,7 +5,7 @@ from __future__ import annotations
 from isolde._core import Columns
 from isolde.databases import Offer
 from isolde.engines.check import check
-from isolde.findings import Anomaly, Report, Verdict
+from isolde.findings import Anomaly, Finding, Report, Verdict
 from isolde.levels import implies
 from isolde.levels.promises import promise_of
 
@@ -29,15 +29,22 @@ def lead(report: Report, offer: Offer, version: str, columns: Columns | None) ->
     database = version.split(maxsplit=1)[0] if version else "the database"
     if not report.size.committed:
         return ""
-    met = next((one for f in report.findings if f.verdict is Verdict.VIOLATED for one in f.anomalies), None)
-    if met is not None:
-        return f"{_sentence(met, offer, database)} It claims {offer.claims.value}."
+    violated = (f for f in report.findings if f.verdict is Verdict.VIOLATED and f.anomalies)
+    worst = min(violated, key=lambda finding: not _claimed(finding, offer), default=None)
+    if worst is not None:
+        claims = f"; it claims {offer.claims.value}"
+        broken = f" That breaks {worst.level.value}{', which it claims' if _claimed(worst, offer) else claims}."
+        return _sentence(worst.anomalies[0], offer, database) + broken
     beyond = _beyond(report, offer, columns)
     if beyond is not None:
         return _sentence(beyond[0], offer, database) + beyond[1]
     if report.verdict is Verdict.SATISFIED:
         return f"{_level(offer, database)} kept its promise in {report.size.committed:,} transactions."
     return ""
+
+
+def _claimed(finding: Finding, offer: Offer) -> bool:
+    return finding.level is offer.claims or implies(offer.claims, finding.level)
 
 
 def _sentence(anomaly: Anomaly, offer: Offer, database: str) -> str:
