@@ -69,7 +69,7 @@ def test_the_stub_gives_every_function_and_method_its_parameters() -> None:
             continue
         if issubclass(real, Exception):
             continue
-        methods = {m.name: m for m in node.body if isinstance(m, ast.FunctionDef)}
+        methods = {m.name: m for m in node.body if isinstance(m, ast.FunctionDef) and m.name != "__len__"}
         public = {method for method in vars(real) if not method.startswith("_")}
         assert set(methods) - {"__init__"} == public, name
         for method, stub in methods.items():

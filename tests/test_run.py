@@ -273,7 +273,7 @@ def test_a_directory_of_an_earlier_run_is_not_touched(tmp_path: Path) -> None:
 def test_workloads_are_listed(tmp_path: Path) -> None:
     text = isolde("workloads", cwd=tmp_path).stdout
     rows = json.loads(isolde("workloads", "--json", cwd=tmp_path).stdout)["workloads"]
-    assert [row["name"] for row in rows] == [*(entry.name for entry in WORKLOADS), "predicates"]
+    assert [row["name"] for row in rows] == [*(entry.name for entry in WORKLOADS), "predicates", "sql", "counter"]
     assert all(row["name"] in text for row in rows)
     applications = json.loads(isolde("workloads", "--json", cwd=tmp_path).stdout)["applications"]
     assert [row["name"] for row in applications] == list(APPLICATIONS)
@@ -289,7 +289,7 @@ def test_an_application_is_shown_with_what_can_be_set(tmp_path: Path) -> None:
     shown = json.loads(isolde("workloads", "rubis", "--json", cwd=tmp_path).stdout)
     # The mix of the papers has no bids.
     assert (sum(shown["mix"].values()), shown["mix"]["store_bid"]) == (100, 0)
-    assert len(shown["invariants"]) == 7
+    assert len(shown["invariants"]) == 10
     refused = isolde("workloads", "mini", cwd=tmp_path)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
 

@@ -99,7 +99,7 @@ def test_every_statement_is_recorded_with_its_rows(tmp_path: Path) -> None:
         "run", "--workload", "bank", "--transactions", "60", "--scale", "accounts=20", "-o", str(tmp_path / "run")
     )
     assert result.status == 0, result.errors
-    assert "5 of 5 held" in result.output
+    assert "6 of 6 held" in result.output
     history = decode(read(str(tmp_path / "run" / "history.jsonl")))
     committed = [t for t in history.transactions if t.status is Status.COMMITTED]
     operations = [op for transaction in committed for op in transaction.ops]

@@ -61,7 +61,7 @@ def test_every_workload_keeps_the_promise_of_every_level(
         return
     server: Started = request.getfixturevalue("server")
     url = f"{kind}:" if kind in _EMBEDDED else server(kind).url + options
-    size = ("--transactions", "80" if kind in _SLOW else "200", "--keys", "3", "--sessions", "8")
+    size = ("--transactions", "50" if kind in _SLOW else "100", "--keys", "3", "--sessions", "8")
     result = ran(tmp_path / "out", url, "--isolation", isolation, "--workload", workload.name, *size)
     assert (result.status, result.verdicts) == (0, ["satisfied"]), result.out + result.error
     run = result.run
@@ -75,7 +75,7 @@ def test_every_workload_is_recorded_with_deletes(
 ) -> None:
     server: Started = request.getfixturevalue("server")
     url = f"{kind}:" if kind in _EMBEDDED else server(kind).url
-    size = ("--transactions", "100", "--keys", "3", "--sessions", "8", "--deletes", "0.2")
+    size = ("--transactions", "60", "--keys", "3", "--sessions", "8", "--deletes", "0.2")
     result = ran(tmp_path / "out", url, "--workload", workload.name, *size)
     # Deletes repeat, so that a level may stay undecided; and some databases break their promise. What counts here is the recording.
     assert result.status in (0, 1, 3), result.out + result.error
@@ -146,7 +146,7 @@ def test_an_operation_without_an_answer_is_closed_by_the_end_of_its_transaction(
     deletes = 0.3 if workload.kind is Kind.REGISTERS else 0.0
     settings = Settings(workload, 3, deletes=deletes)
     job = keyvalue_job(database, table, offer, settings, sessions=2, directory=tmp_path / "out", meta={})
-    outcome = Run(replace(job, transactions=120), Watcher()).wait()
+    outcome = Run(replace(job, transactions=120, seconds=3.0), Watcher()).wait()
     assert outcome.failure is None
     path = finish(tmp_path / "out")
     history = decode(read(str(path)))

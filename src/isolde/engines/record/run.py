@@ -27,7 +27,7 @@ _POLL_S = 0.1
 # How long a stop waits for transactions in flight before their connections are broken off.
 _GRACE_S = 5.0
 # So many plans of a session that come to nothing, one after the other, end it if no time does.
-_IN_VAIN_MAX = 200
+_IN_VAIN_MAX = 50
 # How long beyond its time a session may not have come back before it is taken to be lost: longer than any driver waits by itself.
 _STUCK_S = 30.0
 
