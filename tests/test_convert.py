@@ -27,7 +27,7 @@ from isolde.formats import WRITTEN, decode, encode, read, write
 from isolde.history import CompareAndSet, History, Key, Operation, Read, Scalar, Status, Transaction, Value, render
 from isolde.levels import LEVELS, Level
 
-HISTORIES = 2_000
+HISTORIES = 1_200
 LONG_HISTORIES = 30_000
 BATCHES = 8
 SECOND_WAYS = 2
@@ -280,7 +280,7 @@ def assert_same_verdicts(count: int, second_ways: int) -> None:
         assert taken[name] > count // 40, (name, taken)
 
 
-def test_2000_histories_of_all_shapes_keep_their_verdicts_from_format_to_format() -> None:
+def test_1200_histories_of_all_shapes_keep_their_verdicts_from_format_to_format() -> None:
     assert_same_verdicts(HISTORIES, SECOND_WAYS)
 
 

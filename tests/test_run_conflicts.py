@@ -85,7 +85,7 @@ def test_every_workload_is_recorded_with_deletes(
 
 def test_a_list_that_is_appended_to_may_be_newer_than_what_mariadb_reads(server: Started, tmp_path: Path) -> None:
     """REPEATABLE READ without snapshot isolation claims no more of lists than what a healthy server keeps."""
-    size = ("--workload", "append", "--keys", "4", "--isolation", "repeatable-read", "--transactions", "2000")
+    size = ("--workload", "append", "--keys", "4", "--isolation", "repeatable-read", "--transactions", "1000")
     url = server("mariadb").url
     claimed = ran(tmp_path / "claimed", url, *size)
     assert (claimed.status, claimed.run["claims"]) == (0, "pl-2"), claimed.out

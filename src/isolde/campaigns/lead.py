@@ -9,6 +9,8 @@ from isolde.findings import Anomaly, Finding, Report, Verdict
 from isolde.levels import implies
 from isolde.levels.promises import promise_of
 
+# Steps of a search: the sentence is worth no waiting.
+_BUDGET = 10_000
 _DEEDS = {
     "lost-update": "lost an update",
     "write-skew": "let a write skew pass",
@@ -63,9 +65,13 @@ def _beyond(report: Report, offer: Offer, columns: Columns | None) -> tuple[Anom
     if promise is None or columns is None or report.frontier is None:
         return None
     level = promise.literature
-    if not any(entry.level is level or implies(level, entry.level) for entry in report.frontier.weakest_violated):
+    violated = [
+        entry.level for entry in report.frontier.weakest_violated if entry.level is level or implies(level, entry.level)
+    ]
+    if not violated:
         return None
-    found = check(columns, [level]).findings[0].anomalies
+    # What rules out a weaker level is found sooner, and rules out this one, too.
+    found = check(columns, [violated[0]], budget=_BUDGET).findings[0].anomalies
     if not found:
         return None
     text = (
