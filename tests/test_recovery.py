@@ -338,7 +338,7 @@ def test_an_order_that_dies_with_its_server_is_not_asked_for(tmp_path: Path) -> 
     assert "goes with --nemesis pause,cut there" in error
 
 
-@pytest.mark.parametrize("workload", ["general", "predicates"])
+@pytest.mark.parametrize("workload", ["mini", "predicates"])
 def test_a_certified_run_ends_at_its_first_violation(workload: str, server: Started, tmp_path: Path) -> None:
     options = ["--isolation", "read-committed", "--workload", workload, "--check", "serializable", "--keys", "10"]
     bounds = ["--until-violation", "--transactions", "20000"]
