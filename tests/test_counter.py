@@ -49,7 +49,7 @@ def test_final_values_lie_between_what_is_committed_and_what_may_be(final: int |
 def test_a_lost_increment_is_told_in_words() -> None:
     recorded = history((1, C, [increment(0, 10)]), (2, C, [increment(0, 20)]))
     (found,) = miscounts(recorded, {0: 1})
-    assert found.sentence == "counter 0 ends at 1, but 2 increments were committed: 1 increments are lost"
+    assert found.sentence == "counter 0 ends at 1, but 2 increments were committed: 1 increment is lost"
 
 
 @pytest.mark.parametrize(("value", "right"), [(0, False), (1, True), (2, True), (3, False), (None, False)])

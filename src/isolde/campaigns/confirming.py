@@ -91,7 +91,7 @@ class _Server:
 
     def _played(self, broken: BrokenInvariant) -> str:
         """What happened instead; nothing if the invariant is broken there at the end."""
-        schedule = _playable(broken)
+        schedule = playable(broken)
         try:
             recorded = aside(partial(self.player.record, schedule), free=self.player.stop)
         except IsoldeError as error:
@@ -112,7 +112,8 @@ class _Server:
         return "the same statements left rows that satisfy it"
 
 
-def _playable(broken: BrokenInvariant) -> Schedule:
+def playable(broken: BrokenInvariant) -> Schedule:
+    """The interleaving that breaks an invariant, as it can be played on a database."""
     shown = broken.schedule
     assert shown is not None, "looked at before"
     rows: dict[str, Any] = {one.table: one.rows for one in shown.rows}

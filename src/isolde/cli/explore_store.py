@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from isolde.campaigns.confirming import playable
 from isolde.campaigns.explore import ExploreOptions
 from isolde.campaigns.store import (
     OnModel,
@@ -32,7 +33,7 @@ from isolde.errors import UsageError
 from isolde.findings import AtLevel, BrokenInvariant, Finding, InvariantKept, OnStore, Remark, Report, Verdict
 from isolde.formats.schedules import read_schedules
 from isolde.history.json_text import json_text
-from isolde.history.schedule import Played, Schedule, ScheduleStep
+from isolde.history.schedule import Played, Schedule
 from isolde.report.schedule import PlayedSchedule, render_schedule, schedules_document
 from isolde.visible import printable_json, visible
 
@@ -75,7 +76,7 @@ def on_store(program: Program, options: ExploreOptions, store: StoreAsked, found
 def reproduced_report(found: Report, url: str | None, kind: str | None) -> Report:
     """The report with what became, on a server, of the schedules of its violations."""
     pairs = [
-        (one, _schedule(one))
+        (one, playable(one))
         for finding in found.findings
         for one in finding.evidence
         if isinstance(one, BrokenInvariant) and one.schedule is not None and one.schedule.schema
@@ -84,19 +85,6 @@ def reproduced_report(found: Report, url: str | None, kind: str | None) -> Repor
         return found
     remarks = _replayed(pairs, url, kind, model=False)
     return replace(found, facts=(*found.facts, *map(Remark, remarks)))
-
-
-def _schedule(broken: BrokenInvariant) -> Schedule:
-    shown = broken.schedule
-    assert shown is not None, "looked at before"
-    rows: dict[str, Any] = {one.table: one.rows for one in shown.rows}
-    return Schedule(
-        schema=shown.schema,
-        rows=rows,
-        sessions={name: level or None for name, level in shown.levels},
-        steps=tuple(ScheduleStep(step.session, step.does, step.name) for step in shown.steps),
-        name=broken.check,
-    )
 
 
 def _replayed(

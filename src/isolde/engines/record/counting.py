@@ -32,11 +32,8 @@ class Miscount:
         shown = "nothing" if self.found is None else str(self.found)
         bounds = f"{self.low}" if self.low == self.high else f"between {self.low} and {self.high}"
         if self.transaction is None:
-            lost = (
-                f": {self.low - self.found} increments are lost"
-                if self.found is not None and self.found < self.low
-                else ""
-            )
+            missing = 0 if self.found is None else max(0, self.low - self.found)
+            lost = f": {missing} {'increment is' if missing == 1 else 'increments are'} lost" if missing else ""
             return f"counter {self.key} ends at {shown}, but {bounds} increments were committed{lost}"
         return f"{self.transaction} read counter {self.key} as {shown}, which can only be {bounds}"
 
