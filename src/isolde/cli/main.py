@@ -48,12 +48,14 @@ class Exit(IntEnum):
 _VERBS = {
     "run": ("isolde.cli.run", "Does a database keep the isolation level that it promises?"),
     "check": ("isolde.cli.check", "Does a recorded history satisfy a level, and if not, why?"),
+    "watch": ("isolde.cli.watch", "Check a history while it grows."),
     "audit": ("isolde.cli.audit", "Could a correct database have given these answers to these SQL transactions?"),
     "explore": ("isolde.cli.explore", "Can transactions break an assertion under a level? Explore all they can do."),
     "infer": ("isolde.cli.infer", "Which is the weakest level at which each transaction of an application is safe?"),
     "generate": ("isolde.cli.generate", "Write a synthetic history, correct at a level or with a chosen anomaly."),
     "convert": ("isolde.cli.convert", "Change a history's format."),
     "show": ("isolde.cli.show", "Look again at a report that --report kept."),
+    "doctor": ("isolde.cli.doctor", "What is installed, which servers can be started, and how to get what is missing."),
     "databases": ("isolde.cli.catalogue", "The databases that Isolde can talk to, their levels and abilities."),
     "workloads": ("isolde.cli.catalogue", "The workloads that 'isolde run' can send, one line each."),
     "levels": ("isolde.cli.catalogue", "The isolation levels, one line each."),
@@ -142,6 +144,9 @@ def main() -> None:
         # Whatever it is, it is no violation: that has a status of its own, and nothing else may have it.
         status = _ended(_mistake(error), Exit.MISTAKE)
     _leave_streams()
+    # Ctrl-C while a module runs code that it made from text (dataclasses do) is remembered by CPython, which then ends
+    # by the signal whatever our status is; running any other text makes it forget.
+    exec("")
     sys.exit(status if isinstance(status, int) else Exit.HOLDS)
 
 
