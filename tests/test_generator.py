@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -217,6 +218,12 @@ def test_rates_of_nothing_and_of_everything_are_exact() -> None:
     assert made(transactions=500, unknown_rate=1.0).counts().unknown == 500
 
 
+def most_at_once(history: tuple[Transaction, ...]) -> int:
+    """How many transactions were in flight at one time."""
+    changes = sorted(change for t in history for change in ((t.start or 0, 1), (t.end or 0, -1)))
+    return max(accumulate(change for _, change in changes))
+
+
 def transactions(columns: Columns) -> tuple[Transaction, ...]:
     return decode(columns).transactions
 
@@ -420,6 +427,29 @@ def test_a_skewed_distribution_prefers_some_keys() -> None:
     assert share_of_the_most_used_fifth("hotspot") == pytest.approx(0.8, abs=0.05)
     assert share_of_the_most_used_fifth("zipfian") > 0.6
     assert share_of_the_most_used_fifth("exponential") > 0.4
+
+
+@pytest.mark.parametrize(("exponent", "share"), [(0.5, 0.18), (1.0, 0.33), (2.0, 0.65)])
+def test_an_exponent_says_how_often_the_first_key_is_used(exponent: float, share: float) -> None:
+    history = transactions(
+        made(transactions=5000, keys=10, workload="registers", distribution="zipfian", exponent=exponent)
+    )
+    first = sum(op.key == 0 for t in history for op in t.ops if isinstance(op, Read | Write))
+    assert first / len(history) == pytest.approx(share + 0.02, abs=0.04)
+
+
+def test_hot_keys_get_the_share_of_accesses_that_is_asked_for() -> None:
+    strength = {"hot_keys": 0.05, "hot_accesses": 0.5}
+    history = transactions(made(transactions=5000, keys=100, workload="registers", distribution="hotspot", **strength))
+    hot = sum(int(str(op.key)) < 5 for t in history for op in t.ops if isinstance(op, Read | Write))
+    assert hot / len(history) == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize(("share", "at_once"), [(0.01, 1), (0.3, 3), (1.0, 10)])
+def test_a_share_of_the_sessions_is_in_flight_at_one_time(share: float, at_once: int) -> None:
+    history = transactions(made(transactions=1000, sessions=10, workload="cas", concurrent=share))
+    assert most_at_once(history) == at_once
+    assert len({t.session for t in history}) == 10
 
 
 # --- What cannot be made ----------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ pub struct CompareAndSets {
 impl CompareAndSets {
     pub fn new(parameters: &Parameters) -> CompareAndSets {
         CompareAndSets {
-            chooser: KeyChooser::new(parameters.distribution, parameters.keys),
+            chooser: KeyChooser::new(parameters.distribution, parameters.skew, parameters.keys),
             registers: vec![Register::default(); parameters.keys as usize],
             plans: vec![Plan::Read { key: 0 }; parameters.sessions as usize],
             abort_rate: parameters.abort_rate,

@@ -1,10 +1,12 @@
 //! Which keys a workload likes.
 
 use crate::dice::Dice;
-use crate::parameters::Distribution;
+use crate::parameters::{Distribution, Skew};
 
 /// YCSB's skew.
 const ZIPFIAN_EXPONENT: f64 = 0.99;
+/// The formula has no value at 1, and next to it the same one to six digits.
+const NEXT_TO_ONE: f64 = 1e-6;
 /// Four in five accesses go to one key in five.
 const HOT_ACCESSES: f64 = 0.8;
 const HOT_KEYS: f64 = 0.2;
@@ -20,11 +22,13 @@ enum Shape {
     /// Gray et al., "Quickly generating billion-record synthetic databases", SIGMOD 1994: constant time
     /// a draw.
     Zipfian {
+        exponent: f64,
         zeta: f64,
         eta: f64,
     },
     Hotspot {
         hot: u32,
+        accesses: f64,
     },
     Exponential {
         mean: f64,
@@ -38,16 +42,21 @@ pub struct KeyChooser {
 }
 
 impl KeyChooser {
-    pub fn new(distribution: Distribution, keys: u32) -> KeyChooser {
+    pub fn new(distribution: Distribution, skew: Skew, keys: u32) -> KeyChooser {
         let n = f64::from(keys);
         let shape = match distribution {
             Distribution::Uniform => Shape::Uniform,
             Distribution::Zipfian => {
-                let zeta: f64 = (1..=keys).map(|rank| f64::from(rank).powf(-ZIPFIAN_EXPONENT)).sum();
-                let eta = (1.0 - (2.0 / n).powf(1.0 - ZIPFIAN_EXPONENT)) / (1.0 - two_ranks() / zeta);
-                Shape::Zipfian { zeta, eta }
+                let asked = skew.exponent.unwrap_or(ZIPFIAN_EXPONENT);
+                let exponent = if (asked - 1.0).abs() < NEXT_TO_ONE { 1.0 - NEXT_TO_ONE } else { asked };
+                let zeta: f64 = (1..=keys).map(|rank| f64::from(rank).powf(-exponent)).sum();
+                let eta = (1.0 - (2.0 / n).powf(1.0 - exponent)) / (1.0 - two_ranks(exponent) / zeta);
+                Shape::Zipfian { exponent, zeta, eta }
             }
-            Distribution::Hotspot => Shape::Hotspot { hot: ((n * HOT_KEYS).ceil() as u32).clamp(1, keys) },
+            Distribution::Hotspot => Shape::Hotspot {
+                hot: ((n * skew.hot_keys.unwrap_or(HOT_KEYS)).ceil() as u32).clamp(1, keys),
+                accesses: skew.hot_accesses.unwrap_or(HOT_ACCESSES),
+            },
             Distribution::Exponential => {
                 Shape::Exponential { mean: n * EXPONENTIAL_KEYS / -(1.0 - EXPONENTIAL_ACCESSES).ln() }
             }
@@ -60,19 +69,19 @@ impl KeyChooser {
         let all = u64::from(self.keys);
         match self.shape {
             Shape::Uniform => dice.below(all) as u32,
-            Shape::Zipfian { zeta, eta } => {
+            Shape::Zipfian { exponent, zeta, eta } => {
                 let u = dice.unit();
                 let rank = if u * zeta < 1.0 {
                     0
-                } else if u * zeta < two_ranks() {
+                } else if u * zeta < two_ranks(exponent) {
                     1
                 } else {
-                    (f64::from(self.keys) * (eta * u - eta + 1.0).powf(1.0 / (1.0 - ZIPFIAN_EXPONENT))) as u32
+                    (f64::from(self.keys) * (eta * u - eta + 1.0).powf(1.0 / (1.0 - exponent))) as u32
                 };
                 rank.min(self.keys - 1)
             }
-            Shape::Hotspot { hot } => {
-                if hot == self.keys || dice.chance(HOT_ACCESSES) {
+            Shape::Hotspot { hot, accesses } => {
+                if hot == self.keys || dice.chance(accesses) {
                     dice.below(u64::from(hot)) as u32
                 } else {
                     hot + dice.below(u64::from(self.keys - hot)) as u32
@@ -101,8 +110,8 @@ impl KeyChooser {
 }
 
 /// The zipfian weight of the two most popular keys.
-fn two_ranks() -> f64 {
-    1.0 + 0.5f64.powf(ZIPFIAN_EXPONENT)
+fn two_ranks(exponent: f64) -> f64 {
+    1.0 + 0.5f64.powf(exponent)
 }
 
 #[cfg(test)]
@@ -113,7 +122,7 @@ mod tests {
     fn every_distribution_stays_in_range_and_only_uniform_is_even() {
         for &(name, distribution) in Distribution::ALL {
             for keys in [1, 2, 3, 10, 1000] {
-                let chooser = KeyChooser::new(distribution, keys);
+                let chooser = KeyChooser::new(distribution, Skew::default(), keys);
                 let mut dice = Dice::new(7);
                 let draws = 20_000;
                 let low = (0..draws)
@@ -129,6 +138,38 @@ mod tests {
                     assert!((0..keys).all(|first| chooser.draw_other(first, &mut dice) != first), "{name}");
                 }
             }
+        }
+    }
+
+    /// The share of draws that each of the first keys gets.
+    fn shares(distribution: Distribution, skew: Skew, keys: u32) -> Vec<f64> {
+        let (chooser, mut dice) = (KeyChooser::new(distribution, skew, keys), Dice::new(3));
+        let draws = 200_000;
+        let mut counts = vec![0.0; keys as usize];
+        (0..draws).for_each(|_| counts[chooser.draw(&mut dice) as usize] += 1.0 / f64::from(draws));
+        counts
+    }
+
+    #[test]
+    fn an_exponent_gives_the_first_two_keys_what_zipfs_law_gives_them_and_the_rest_nearly() {
+        for exponent in [0.2, 0.5, 0.99, 1.0, 1.5, 3.0] {
+            let skew = Skew { exponent: Some(exponent), ..Skew::default() };
+            let shares = shares(Distribution::Zipfian, skew, 50);
+            let zeta: f64 = (1..=50).map(|rank| f64::from(rank).powf(-exponent)).sum();
+            assert!((shares[0] - 1.0 / zeta).abs() < 0.005, "{exponent}: {}", shares[0]);
+            assert!((shares[1] - 0.5f64.powf(exponent) / zeta).abs() < 0.005, "{exponent}: {}", shares[1]);
+            let tenth: f64 = shares[..10].iter().sum();
+            let law: f64 = (1..=10).map(|rank| f64::from(rank).powf(-exponent) / zeta).sum();
+            assert!((tenth - law).abs() < 0.03, "{exponent}: {tenth} for {law}");
+        }
+    }
+
+    #[test]
+    fn hot_keys_get_the_accesses_that_were_asked_for() {
+        for (hot_keys, hot_accesses) in [(0.1, 0.9), (0.5, 0.5), (0.02, 0.3)] {
+            let skew = Skew { hot_keys: Some(hot_keys), hot_accesses: Some(hot_accesses), ..Skew::default() };
+            let hot: f64 = shares(Distribution::Hotspot, skew, 50)[..(50.0 * hot_keys) as usize].iter().sum();
+            assert!((hot - hot_accesses).abs() < 0.005, "{hot_keys} {hot_accesses}: {hot}");
         }
     }
 }

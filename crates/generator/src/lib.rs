@@ -26,7 +26,7 @@ mod workload;
 
 use isolde_history::History;
 
-pub use parameters::{Anomaly, Distribution, Level, Parameters, Workload};
+pub use parameters::{Anomaly, Distribution, Level, Parameters, Skew, Workload};
 pub use plans::{Intent, Plans};
 
 /// The history that the parameters describe, or a sentence that says why there is none.

@@ -26,9 +26,9 @@ pub enum Workload {
 pub enum Distribution {
     /// All alike.
     Uniform,
-    /// By rank, exponent 0.99.
+    /// By rank, exponent 0.99 unless [`Skew`] says otherwise.
     Zipfian,
-    /// 80 % of the accesses go to 20 % of the keys.
+    /// 80 % of the accesses go to 20 % of the keys, unless [`Skew`] says otherwise.
     Hotspot,
     /// 95 % of the accesses go to the first 86 % of the keys, falling exponentially.
     Exponential,
@@ -83,6 +83,41 @@ pub enum Anomaly {
     LostUpdate,
     /// Two transactions read both keys and update one each.
     WriteSkew,
+}
+
+/// How strong a distribution's preference is; `None` is the usual one.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Skew {
+    /// Of `zipfian`: the key of rank `n` is used as often as `n` to the power of minus this.
+    pub exponent: Option<f64>,
+    /// Of `hotspot`: the share of the keys that is preferred.
+    pub hot_keys: Option<f64>,
+    /// Of `hotspot`: the share of the accesses that goes to them.
+    pub hot_accesses: Option<f64>,
+}
+
+impl Skew {
+    /// Steeper laws leave one key for nearly all accesses, and numbers that do not fit.
+    const EXPONENT_MAX: f64 = 10.0;
+
+    fn check(self, distribution: Distribution) -> Result<(), String> {
+        if self.exponent.is_some() && distribution != Distribution::Zipfian {
+            return Err("an exponent is for the distribution 'zipfian'".into());
+        }
+        if (self.hot_keys.is_some() || self.hot_accesses.is_some()) && distribution != Distribution::Hotspot {
+            return Err("shares of hot keys and of accesses to them are for the distribution 'hotspot'".into());
+        }
+        if let Some(exponent) = self.exponent.filter(|&e| !(e > 0.0 && e <= Skew::EXPONENT_MAX)) {
+            return Err(format!("the exponent is {exponent}; it must be above 0 and at most {}", Skew::EXPONENT_MAX));
+        }
+        if let Some(share) = self.hot_keys.filter(|&share| !(share > 0.0 && share <= 1.0)) {
+            return Err(format!("the share of hot keys is {share}; it must be above 0 and at most 1"));
+        }
+        if let Some(share) = self.hot_accesses.filter(|share| !(0.0..=1.0).contains(share)) {
+            return Err(format!("the share of accesses to hot keys is {share}; it must lie between 0 and 1"));
+        }
+        Ok(())
+    }
 }
 
 impl Workload {
@@ -189,6 +224,9 @@ parse_by_name! {
 pub struct Parameters {
     /// Clients, each with one transaction in flight.
     pub sessions: u32,
+    /// The share of the sessions that may have a transaction in flight at one time; the others wait. One
+    /// session always may.
+    pub concurrent: f64,
     /// Transactions in the history, whatever became of them, injected ones included.
     pub transactions: u64,
     /// Keys in use at one time. Injected anomalies and full lists take further ones.
@@ -198,6 +236,8 @@ pub struct Parameters {
     pub ops_per_transaction: u32,
     /// How often each key is used.
     pub distribution: Distribution,
+    /// How strong that preference is.
+    pub skew: Skew,
     /// What transactions look like.
     pub workload: Workload,
     /// What the store guarantees.
@@ -255,6 +295,13 @@ impl Parameters {
                 return Err(format!("{what} is {rate}; it must lie between 0 and 1"));
             }
         }
+        if !(self.concurrent > 0.0 && self.concurrent <= 1.0) {
+            return Err(format!(
+                "the share of concurrent sessions is {}; it must be above 0 and at most 1",
+                self.concurrent
+            ));
+        }
+        self.skew.check(self.distribution)?;
         if self.transactions > TRANSACTIONS_MAX {
             return Err(format!("{} transactions; a history holds at most {TRANSACTIONS_MAX}", self.transactions));
         }
@@ -270,6 +317,11 @@ impl Parameters {
             return Err(format!("up to {operations} operations; a history holds at most {OPERATIONS_MAX}"));
         }
         self.check_workload()
+    }
+
+    /// How many sessions may have a transaction in flight at one time.
+    pub(crate) fn at_once(&self) -> usize {
+        ((f64::from(self.sessions) * self.concurrent).round() as usize).max(1)
     }
 
     fn check_workload(&self) -> Result<(), String> {

@@ -49,7 +49,7 @@ impl Plans {
         let seed = parameters.seed ^ (u64::from(session) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Ok(Plans {
             planner: Planner::new(parameters),
-            chooser: KeyChooser::new(parameters.distribution, parameters.keys),
+            chooser: KeyChooser::new(parameters.distribution, parameters.skew, parameters.keys),
             compares: parameters.workload == Workload::Cas,
             deletes,
             dice: Dice::new(seed),
@@ -90,7 +90,7 @@ impl Plans {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parameters::{Distribution, Level};
+    use crate::parameters::{Distribution, Level, Skew};
 
     fn parameters(workload: Workload) -> Parameters {
         Parameters {
@@ -99,6 +99,8 @@ mod tests {
             keys: 10,
             ops_per_transaction: 4,
             distribution: Distribution::Zipfian,
+            skew: Skew::default(),
+            concurrent: 1.0,
             workload,
             level: Level::StrictSerializable,
             abort_rate: 0.0,

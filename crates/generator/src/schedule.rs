@@ -61,6 +61,10 @@ pub struct Schedule {
     clients: Vec<Client>,
     /// The sessions that are not resting.
     active: Vec<u32>,
+    /// The sessions with a transaction in flight, as long as fewer may have one than there are.
+    in_flight: Vec<u32>,
+    /// How many these may be.
+    at_once: usize,
     clock: i64,
     begun: u64,
     /// Transactions of the workload, without injected ones.
@@ -99,6 +103,8 @@ impl Schedule {
             simulation,
             clients: vec![Client::default(); parameters.sessions as usize],
             active: (0..parameters.sessions).collect(),
+            in_flight: Vec::new(),
+            at_once: parameters.at_once(),
             clock: 0,
             begun: 0,
             total,
@@ -118,8 +124,8 @@ impl Schedule {
                 self.tell_versions();
                 return self.recording.finish();
             }
-            let place = self.dice.below(self.active.len() as u64) as usize;
-            self.step(place);
+            let (session, place) = self.next();
+            self.step(session, place);
         }
     }
 
@@ -143,9 +149,16 @@ impl Schedule {
         }
     }
 
-    /// One step of the session at this place of the active ones.
-    fn step(&mut self, place: usize) {
-        let session = self.active[place];
+    /// Who does the next step: any active session, or one of those in flight if no more may be; and its place there.
+    fn next(&mut self) -> (u32, usize) {
+        let full = self.in_flight.len() >= self.at_once;
+        let choice = if full { &self.in_flight } else { &self.active };
+        let place = self.dice.below(choice.len() as u64) as usize;
+        (choice[place], place)
+    }
+
+    /// One step of a session; it is at this place of the active ones if it has nothing in flight.
+    fn step(&mut self, session: u32, place: usize) {
         let client = &mut self.clients[session as usize];
         if client.steps_left == 0 {
             if self.begun == self.total || self.held.contains(&session) {
@@ -157,12 +170,16 @@ impl Schedule {
             self.begun += 1;
             client.start = self.clock;
             client.steps_left = self.simulation.begin(session, &mut self.dice);
+            if self.at_once < self.sessions as usize {
+                self.in_flight.push(session);
+            }
             return;
         }
         self.clock += 1;
         client.steps_left -= 1;
         if client.steps_left == 0 {
             let interval = Interval { start: client.start, end: self.clock };
+            self.in_flight.retain(|&flying| flying != session);
             self.simulation.complete(session, interval, &mut self.recording, &mut self.dice);
         }
     }

@@ -73,7 +73,7 @@ impl Planner {
         Planner {
             workload: parameters.workload,
             ops: parameters.ops_per_transaction,
-            chooser: KeyChooser::new(parameters.distribution, keys),
+            chooser: KeyChooser::new(parameters.distribution, parameters.skew, keys),
             mix: Mix::of(parameters),
             shapes: weighted_shapes(parameters.ops_per_transaction, keys.min(2)),
             lists: if append { (0..keys).collect() } else { Vec::new() },

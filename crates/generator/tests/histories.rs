@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use isolde_generator::{Anomaly, Distribution, Level, Parameters, Workload, generate};
+use isolde_generator::{Anomaly, Distribution, Level, Parameters, Skew, Workload, generate};
 use isolde_history::{History, Kind, Op, Status, Value, read_jsonl_bytes, write_jsonl};
 
 fn parameters(workload: Workload, level: Level) -> Parameters {
@@ -12,6 +12,8 @@ fn parameters(workload: Workload, level: Level) -> Parameters {
         keys: 10,
         ops_per_transaction: 4,
         distribution: Distribution::Zipfian,
+        skew: Skew::default(),
+        concurrent: 1.0,
         workload,
         level,
         abort_rate: 0.1,
@@ -211,7 +213,9 @@ fn all_anomalies_fit_into_one_history_even_with_one_session() {
 #[test]
 fn impossible_parameters_are_refused_with_a_reason() {
     let base = || parameters(Workload::Mini, Level::Serializable);
-    let refused: [(Parameters, &str); 9] = [
+    let none = Skew::default();
+    let hot = || Parameters { distribution: Distribution::Hotspot, ..base() };
+    let refused: [(Parameters, &str); 16] = [
         (Parameters { sessions: 0, ..base() }, "sessions is 0"),
         (Parameters { keys: 0, ..base() }, "keys is 0"),
         (Parameters { ops_per_transaction: 0, ..base() }, "operations a transaction is 0"),
@@ -221,6 +225,13 @@ fn impossible_parameters_are_refused_with_a_reason() {
         (Parameters { workload: Workload::Append, inject: vec![Anomaly::LongFork], ..base() }, "registers"),
         (Parameters { workload: Workload::Cas, level: Level::Causal, ..base() }, "linearizably"),
         (Parameters { transactions: 3, inject: vec![Anomaly::LongFork], ..base() }, "take 4 transactions"),
+        (Parameters { concurrent: 0.0, ..base() }, "concurrent sessions is 0"),
+        (Parameters { concurrent: 1.1, ..base() }, "concurrent sessions is 1.1"),
+        (Parameters { skew: Skew { exponent: Some(0.0), ..none }, ..base() }, "the exponent is 0"),
+        (Parameters { skew: Skew { exponent: Some(2.0), ..none }, ..hot() }, "for the distribution 'zipfian'"),
+        (Parameters { skew: Skew { hot_keys: Some(0.1), ..none }, ..base() }, "for the distribution 'hotspot'"),
+        (Parameters { skew: Skew { hot_keys: Some(0.0), ..none }, ..hot() }, "the share of hot keys is 0"),
+        (Parameters { skew: Skew { hot_accesses: Some(2.0), ..none }, ..hot() }, "accesses to hot keys is 2"),
     ];
     for (p, reason) in refused {
         let message = generate(&p).unwrap_err();
@@ -228,4 +239,25 @@ fn impossible_parameters_are_refused_with_a_reason() {
     }
     assert_eq!(generate(&Parameters { transactions: 0, ..base() }).unwrap().len(), 0);
     assert!("snapshot".parse::<Level>().unwrap_err().contains("snapshot-isolation"));
+}
+
+#[test]
+fn no_more_sessions_than_asked_for_have_a_transaction_in_flight() {
+    for p in all() {
+        for (concurrent, at_once) in [(0.01, 1), (0.5, p.sessions as usize / 2)] {
+            let history = generate(&Parameters { concurrent, ..p.clone() }).unwrap();
+            assert_eq!(history.len() as u64, p.transactions);
+            let mut changes: Vec<(i64, i32)> = Vec::new();
+            for txn in 0..history.len() {
+                changes.extend([(history.txns.start[txn], 1), (history.txns.end[txn], -1)]);
+            }
+            changes.sort_unstable();
+            let in_flight = changes.iter().scan(0, |now, &(_, change)| {
+                *now += change;
+                Some(*now)
+            });
+            let most = in_flight.max().unwrap() as usize;
+            assert!(most == at_once.max(1), "{most} of {at_once} at once: {p:?}");
+        }
+    }
 }

@@ -4,7 +4,7 @@
 mod definitions;
 
 use definitions::{Axiom, Judged};
-use isolde_generator::{Anomaly, Distribution, Level, Parameters, Workload, generate};
+use isolde_generator::{Anomaly, Distribution, Level, Parameters, Skew, Workload, generate};
 
 const SEEDS: u64 = 2_000;
 
@@ -15,6 +15,8 @@ fn small(seed: u64) -> Parameters {
         keys: 1 + (seed / 4 % 3) as u32,
         ops_per_transaction: 2 + (seed / 3 % 3) as u32,
         distribution: Distribution::Uniform,
+        skew: Skew::default(),
+        concurrent: 1.0,
         workload: Workload::Mini,
         level: Level::StrictSerializable,
         abort_rate: if seed.is_multiple_of(3) { 0.2 } else { 0.0 },

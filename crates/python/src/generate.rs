@@ -1,6 +1,6 @@
 //! Synthetic histories.
 
-use isolde_generator::{Anomaly, Distribution, Level, Parameters, Workload};
+use isolde_generator::{Anomaly, Distribution, Level, Parameters, Skew, Workload};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -14,7 +14,7 @@ fn named<T: Copy>(all: &[(&str, T)], kind: &str, name: &str) -> PyResult<T> {
 
 /// Generates a history; impossible parameters are a `ValueError` that says why.
 #[pyfunction]
-#[pyo3(signature = (*, sessions, transactions, keys, operations, distribution, workload, level, abort_rate, unknown_rate, blind_writes, versions, inject, seed))]
+#[pyo3(signature = (*, sessions, transactions, keys, operations, distribution, workload, level, abort_rate, unknown_rate, blind_writes, versions, inject, seed, exponent, hot_keys, hot_accesses, concurrent))]
 #[allow(clippy::too_many_arguments)]
 pub fn generate(
     py: Python<'_>,
@@ -31,6 +31,10 @@ pub fn generate(
     versions: f64,
     inject: Vec<String>,
     seed: u64,
+    exponent: Option<f64>,
+    hot_keys: Option<f64>,
+    hot_accesses: Option<f64>,
+    concurrent: f64,
 ) -> PyResult<History> {
     let inject: PyResult<Vec<Anomaly>> = inject.iter().map(|name| named(Anomaly::ALL, "anomaly", name)).collect();
     let parameters = Parameters {
@@ -39,6 +43,8 @@ pub fn generate(
         keys,
         ops_per_transaction: operations,
         distribution: named(Distribution::ALL, "distribution", distribution)?,
+        skew: Skew { exponent, hot_keys, hot_accesses },
+        concurrent,
         workload: named(Workload::ALL, "workload", workload)?,
         level: named(Level::ALL, "level", level)?,
         abort_rate,
@@ -68,7 +74,7 @@ pub struct Plans(isolde_generator::Plans);
 #[pymethods]
 impl Plans {
     #[new]
-    #[pyo3(signature = (*, workload, session, keys, operations, distribution, blind_writes, deletes, seed))]
+    #[pyo3(signature = (*, workload, session, keys, operations, distribution, blind_writes, deletes, seed, exponent, hot_keys, hot_accesses))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         workload: &str,
@@ -79,6 +85,9 @@ impl Plans {
         blind_writes: Option<f64>,
         deletes: f64,
         seed: u64,
+        exponent: Option<f64>,
+        hot_keys: Option<f64>,
+        hot_accesses: Option<f64>,
     ) -> PyResult<Plans> {
         let parameters = Parameters {
             sessions: 1,
@@ -86,6 +95,8 @@ impl Plans {
             keys,
             ops_per_transaction: operations,
             distribution: named(Distribution::ALL, "distribution", distribution)?,
+            skew: Skew { exponent, hot_keys, hot_accesses },
+            concurrent: 1.0,
             workload: named(Workload::ALL, "workload", workload)?,
             // No store is simulated; a list that the client itself appended to may be read back.
             level: Level::StrictSerializable,

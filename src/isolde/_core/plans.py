@@ -38,6 +38,9 @@ class Plans:
         blind_writes: float | None,
         deletes: float,
         seed: int,
+        exponent: float | None = None,
+        hot_keys: float | None = None,
+        hot_accesses: float | None = None,
     ) -> None:
         try:
             self._native = _native.Plans(
@@ -49,6 +52,9 @@ class Plans:
                 blind_writes=blind_writes,
                 deletes=deletes,
                 seed=seed,
+                exponent=exponent,
+                hot_keys=hot_keys,
+                hot_accesses=hot_accesses,
             )
         except (ValueError, OverflowError) as error:
             raise UsageError(str(error)) from None

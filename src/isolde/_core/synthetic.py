@@ -24,6 +24,10 @@ def generate(
     seed: int,
     blind_writes: float | None = None,
     versions: float = 0.0,
+    exponent: float | None = None,
+    hot_keys: float | None = None,
+    hot_accesses: float | None = None,
+    concurrent: float = 1.0,
 ) -> Columns:
     """A synthetic history; :class:`UsageError` says why parameters are impossible."""
     try:
@@ -41,6 +45,10 @@ def generate(
             versions=versions,
             inject=list(inject),
             seed=seed,
+            exponent=exponent,
+            hot_keys=hot_keys,
+            hot_accesses=hot_accesses,
+            concurrent=concurrent,
         )
     except (ValueError, OverflowError) as error:
         raise UsageError(str(error)) from None

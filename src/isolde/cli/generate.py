@@ -35,6 +35,16 @@ _OF_PREDICATES = (
 @click.option("--keys", type=click.IntRange(1), help="[default: 100; of predicates: those of its mix]")
 @click.option("--operations", type=click.IntRange(1), help="Operations a transaction. [default: 4; of predicates: 5]")
 @click.option("--distribution", type=click.Choice(_DISTRIBUTIONS), default="uniform", show_default=True)
+@click.option("--exponent", type=float, metavar="N", help="Of zipfian: how steep. [default: 0.99]")
+@click.option("--hot-keys", type=float, metavar="SHARE", help="Of hotspot: of the keys. [default: 0.2]")
+@click.option("--hot-accesses", type=float, metavar="SHARE", help="Of hotspot: that go to them. [default: 0.8]")
+@click.option(
+    "--concurrent-sessions",
+    "concurrent",
+    type=float,
+    metavar="SHARE",
+    help="Of the sessions: how many may have a transaction in flight at one time. [default: 1]",
+)
 @click.option("--abort-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
 @click.option("--unknown-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
 @click.option(
@@ -80,6 +90,7 @@ def generate(
     mix: tuple[str, ...],
     inject: tuple[str, ...],
     seed: int,
+    **skew: float | None,
 ) -> int:
     """Write a synthetic history: a simulated multi-version store executes a workload at a level.
 
@@ -97,7 +108,13 @@ def generate(
     figure-10-10, figure-10-50, figure-10-90 are the papers') writes the store's certificate beside the history, at rc, si or ser.
     Its anomalies: phantom, g2, g-single, result-set-mismatch, aborted-read, intermediate-read, not-my-own-write.
     """
+    given = {name: value for name, value in skew.items() if value is not None}
     if workload == _PREDICATES:
+        if given:
+            option = next(
+                "--concurrent-sessions" if name == "concurrent" else f"--{name.replace('_', '-')}" for name in given
+            )
+            raise UsageError(f"{option} is for workloads of keys; {_PREDICATES} has a store and draws of its own")
         drawn = {"mix": mix, "sessions": sessions, "transactions": transactions, "keys": keys, "seed": seed}
         return _predicates(output, level=level, operations=operations or 5, inject=inject, **drawn)
     if mix:
@@ -116,6 +133,7 @@ def generate(
         versions=versions,
         inject=inject,
         seed=seed,
+        **given,
     )
     tell(output, write(history, output))
     return 0

@@ -394,7 +394,7 @@ impl Visible {
 mod tests {
     use std::sync::Arc;
 
-    use isolde_generator::{Anomaly, Distribution, Level, Parameters, Workload};
+    use isolde_generator::{Anomaly, Distribution, Level, Parameters, Skew, Workload};
 
     use super::*;
     use crate::analysis::Analysis;
@@ -408,6 +408,8 @@ mod tests {
             keys: 3,
             ops_per_transaction: 4,
             distribution: Distribution::Uniform,
+            skew: Skew::default(),
+            concurrent: 1.0,
             workload,
             level,
             abort_rate: 0.1,
