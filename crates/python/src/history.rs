@@ -132,6 +132,14 @@ impl History {
         )
     }
 
+    /// The length of one of `parts` equal parts of the time, and of each how many committed, were aborted and are of unknown outcome,
+    /// with the median and the longest time of those that committed; `None` where no transaction has times.
+    #[allow(clippy::type_complexity)]
+    fn pace(&self, parts: usize) -> Option<(i64, Vec<(u64, u64, u64, Option<(i64, i64)>)>)> {
+        let (length, found) = core::pace(&self.inner, parts)?;
+        Some((length, found.into_iter().map(|one| (one.committed, one.aborted, one.unknown, one.took)).collect()))
+    }
+
     /// The names of these transactions, as JSON text.
     fn ids(&self, transactions: Vec<u32>) -> Vec<String> {
         transactions.iter().map(|&txn| self.inner.json(self.inner.txns.id[txn as usize])).collect()

@@ -11,6 +11,7 @@ mod explore;
 mod generate;
 mod history;
 mod input;
+mod layout;
 mod out_of_memory;
 mod pipe;
 
@@ -107,5 +108,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<generate::Plans>()?;
     module.add_function(wrap_pyfunction!(generate::generate, module)?)?;
     module.add_function(wrap_pyfunction!(generate::generator_names, module)?)?;
+    module.add_function(wrap_pyfunction!(layout::layered, module)?)?;
     Ok(())
 }

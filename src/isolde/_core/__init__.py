@@ -40,6 +40,7 @@ from isolde._core.columns import (
     write_lines,
     write_lines_as_parquet,
 )
+from isolde._core.layout import layered
 from isolde._core.synthetic import generate, generator_names
 
 __all__ = [
@@ -81,6 +82,7 @@ __all__ = [
     "foreign_formats",
     "generate",
     "generator_names",
+    "layered",
     "lines_of_parquet",
     "question_names",
     "relation_names",

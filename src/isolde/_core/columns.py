@@ -53,6 +53,16 @@ class Counts:
     keys: int
 
 
+@dataclass(frozen=True, slots=True)
+class PacePart:
+    """What ended in one part of a history's time; ``took``: the median and the longest time of those that committed."""
+
+    committed: int
+    aborted: int
+    unknown: int
+    took: tuple[int, int] | None
+
+
 class Columns:
     """A history in columns, immutable. Transactions are named by their position in the file."""
 
@@ -109,6 +119,11 @@ class Columns:
     def counts(self) -> Counts:
         """How large it is."""
         return Counts(*self._native.counts())
+
+    def pace(self, parts: int) -> tuple[int, list[PacePart]] | None:
+        """The length of one of ``parts`` equal parts of the history's time, and what ended in each; ``None`` without times."""
+        found = self._native.pace(parts)
+        return None if found is None else (found[0], [PacePart(*one) for one in found[1]])
 
     def ids(self, transactions: Sequence[int]) -> list[int | str]:
         """The names of these transactions."""
