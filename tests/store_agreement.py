@@ -6,9 +6,10 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import comb
 from random import Random
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -287,10 +288,51 @@ Act = str | tuple[int, str, str]
 """A statement; or one of two, by whether the session's last value read is at least a number."""
 
 
-def side_by_side(
-    model: Model, stepped: Stepped, programs: Sequence[Sequence[tuple[str, Sequence[Act]]]], random: Random, begin: str
-) -> list[str]:
-    """Sessions of transactions (a level, statements; rolled back if the last is ``rollback``) in a random order.
+Programs = Sequence[Sequence[tuple[str, Sequence[Act]]]]
+"""For each session its transactions: a level, and statements; rolled back if the last of them is ``rollback``."""
+Choice = Callable[[Sequence[str]], str]
+"""Picks the session that takes the next step, among those that do not wait."""
+
+
+def interleavings(programs: Programs, random: Random, at_most: int) -> Iterator[Choice]:
+    """Every order of the statements where there are no more than ``at_most``, else a random sample of that many.
+
+    Each order must be used to its end before the next one is asked for: which orders are left depends on who had to wait.
+    """
+    steps = [
+        sum(1 + len(statements) + (statements[-1] != "rollback") for _, statements in transactions)
+        for transactions in programs
+    ]
+    orders, placed = 1, 0
+    for count in steps:
+        placed += count
+        orders *= comb(placed, count)
+    if orders > at_most:
+        for _ in range(at_most):
+            yield random.choice
+        return
+    # The choices of the order before, each with what could have been chosen; the last one that has a successor moves on.
+    taken: list[tuple[int, int]] = []
+    while True:
+        followed = [place for place, _ in taken]
+        taken = []
+
+        def choose(able: Sequence[str], followed: list[int] = followed, taken: list[tuple[int, int]] = taken) -> str:
+            place = followed[len(taken)] if len(taken) < len(followed) else 0
+            place = min(place, len(able) - 1)
+            taken.append((place, len(able)))
+            return able[place]
+
+        yield choose
+        while taken and taken[-1][0] + 1 >= taken[-1][1]:
+            taken.pop()
+        if not taken:
+            return
+        taken[-1] = (taken[-1][0] + 1, taken[-1][1])
+
+
+def side_by_side(model: Model, stepped: Stepped, programs: Programs, choose: Choice, begin: str) -> list[str]:
+    """Plays the sessions in the order that ``choose`` picks, on the server and on the model.
 
     ``begin``: a text with a place for the level. Gives what was done; raises ``Mismatch``.
     """
@@ -312,7 +354,7 @@ def side_by_side(
         able = [name for name in names if left[name] and name not in waits]
         if not able:
             break
-        name = random.choice(able)
+        name = choose(able)
         kind, act = left[name].pop(0)
         if kind == "begin":
             sql = begin.format(level=str(act).replace("-", " "))

@@ -51,7 +51,7 @@ def different(directory: Path, seeds: range) -> list[str]:
         admin.close()
         stepped = Stepped(server)
         try:
-            side_by_side(store_model("sqlite", tables, ROWS), stepped, sessions(random), random, "begin {level}")
+            side_by_side(store_model("sqlite", tables, ROWS), stepped, sessions(random), random.choice, "begin {level}")
         except Mismatch as mismatch:
             found.append(f"seed {seed}\n{mismatch}")
         finally:

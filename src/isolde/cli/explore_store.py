@@ -15,6 +15,7 @@ import click
 
 from isolde.campaigns.confirming import playable
 from isolde.campaigns.explore import ExploreOptions
+from isolde.campaigns.steps import played_finding, undecided_schedule
 from isolde.campaigns.store import (
     OnModel,
     StoreOptions,
@@ -25,12 +26,23 @@ from isolde.campaigns.store import (
 )
 from isolde.campaigns.target import Wanted, opened
 from isolde.cli.explore_options import Server, StoreAsked, isolations_named
+from isolde.cli.keeping import Keeping
 from isolde.cli.main import Exit, paint, say
 from isolde.databases.waiting import aside
 from isolde.engines.explore.program import Program
 from isolde.engines.play import Player
 from isolde.errors import UsageError
-from isolde.findings import AtLevel, BrokenInvariant, Finding, InvariantKept, OnStore, Remark, Report, Verdict
+from isolde.findings import (
+    AtLevel,
+    BrokenInvariant,
+    DatabaseSubject,
+    Finding,
+    InvariantKept,
+    OnStore,
+    Remark,
+    Report,
+    Verdict,
+)
 from isolde.formats.schedules import read_schedules
 from isolde.history.json_text import json_text
 from isolde.history.schedule import Played, Schedule
@@ -130,7 +142,7 @@ def _compared(found: Report, finding: Finding) -> list[str]:
 # Schedules
 
 
-def play_schedules(file: str, asked: StoreAsked, server: Server, *, as_json: bool) -> int:
+def play_schedules(file: str, asked: StoreAsked, server: Server, report: Keeping, *, as_json: bool) -> int:
     """Plays the schedules of a file on a model, and on a server if one is given; prints what became of each."""
     read = read_schedules(file)
     if read.left_out:
@@ -141,6 +153,7 @@ def play_schedules(file: str, asked: StoreAsked, server: Server, *, as_json: boo
     store, named = asked.store, settings_named(asked.settings)
     isolation, _ = isolations_named(asked.isolations)
     results: list[dict[str, Any]] = []
+    findings: list[Finding] = []
     undecided = False
     with ExitStack() as stack:
         player = _player(server.both, server.kind, stack) if server.both or server.kind else None
@@ -149,14 +162,29 @@ def play_schedules(file: str, asked: StoreAsked, server: Server, *, as_json: boo
             name = schedule.name or Path(file).stem
             undecided = undecided or outcome.ways is None
             real = None if player is None else _real(player, outcome.schedule)
+            findings += _findings(name, outcome)
             if as_json:
                 results += _documents(name, outcome, real)
             else:
                 _print(name, store, outcome, real, player)
+    if report.wanted:
+        report.add(Report(DatabaseSubject(f"{store} (model)", len(read.schedules)), tuple(findings)))
     if as_json:
         subject = {"schedules": len(read.schedules), "database": f"{store} (model)"}
         click.echo(printable_json(json_text({"subject": subject, "results": results})))
     return Exit.UNDECIDED if undecided else Exit.HOLDS
+
+
+def _findings(name: str, outcome: OnModel) -> list[Finding]:
+    """What a report says of one schedule: a finding for each way in which it may go."""
+    if outcome.ways is None:
+        return [undecided_schedule(name, outcome.reason, outcome.seconds)]
+    ways = outcome.ways.played
+    names = [name if len(ways) == 1 else f"{name} (way {number} of {len(ways)})" for number in range(1, len(ways) + 1)]
+    return [
+        played_finding(shown, outcome.schedule, played, outcome.seconds)
+        for shown, played in zip(names, ways, strict=True)
+    ]
 
 
 def _real(player: Player, schedule: Schedule) -> Played:

@@ -231,8 +231,8 @@ DEFAULT_LEVELS = {
 }
 _SETTINGS = {
     StoreName.POSTGRESQL: {"predicate_locks": ("exact", "table")},
-    StoreName.MARIADB: {"innodb_snapshot_isolation": ("off", "on")},
-    StoreName.MYSQL: {},
+    StoreName.MARIADB: {"innodb_snapshot_isolation": ("off", "on"), "index_locks": ("planned", "needed")},
+    StoreName.MYSQL: {"index_locks": ("planned", "needed")},
     StoreName.SQLITE: {"journal_mode": ("wal", "delete")},
 }
 """Settings of a store that change what its levels do, each with its values; the first is the default."""
@@ -242,7 +242,7 @@ def store_settings(store: str, given: Mapping[str, str]) -> dict[str, str]:
     """All settings of a store that its model knows, in small letters.
 
     >>> store_settings("mariadb", {"innodb_snapshot_isolation": "ON"})
-    {'innodb_snapshot_isolation': 'on'}
+    {'innodb_snapshot_isolation': 'on', 'index_locks': 'planned'}
     """
     known = _SETTINGS[StoreName(store)]
     found = {name: values[0] for name, values in known.items()}

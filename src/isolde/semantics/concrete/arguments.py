@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from isolde.semantics.core.types import outside
 from isolde.semantics.core.values.python import fitting
 from isolde.tx.expressions import Constant
-from isolde.tx.procedures import Local
+
+if TYPE_CHECKING:
+    from isolde.tx.procedures import Local
 
 Argument = Constant | Sequence[Constant] | Sequence[Sequence[Constant]]
 """What a procedure is given: a value, or a list of values, or of tuples of values, for a parameter that is one."""

@@ -34,6 +34,13 @@ def change_function(
     return name
 
 
+def rows_after_function(unit: Unit, catalog: Catalog, change: Update, name: str, arguments: list[str]) -> None:
+    """Writes a function that gives, of the numbered rows ``pairs`` that an update matched, what becomes of each."""
+    writing = _Change(unit, catalog)
+    writing.rows_after(change)
+    unit.add(name, [*arguments, "pairs"], writing.body.memos, writing.writer.lines)
+
+
 class _Change:
     def __init__(self, unit: Unit, catalog: Catalog) -> None:
         self.unit, self.catalog = unit, catalog
@@ -53,6 +60,18 @@ class _Change:
         self._refuse_seen_changes(bool(change.rereading) or change.sets_reread)
         writer.line(f"count = {self.unit.ref(constraints.updated)}(S, {self.unit.ref(plan)}, hits)")
         self._returning(change.returning, change.scan.id, "[hit[2] for hit in hits]")
+
+    def rows_after(self, change: Update) -> None:
+        writer, row = self.writer, f"r{change.scan.id}"
+        check = update_plan(self.catalog, change, row_check).checks.row
+        writer.line("out = []")
+        writer.open(f"for number, {row} in pairs:")
+        writer.line(f"after = {self._assigned(self.body, writer, change.scan.table, row, change.sets)}")
+        if check is not None:
+            writer.line(f"{self.unit.ref(check)}(after)")
+        writer.line(f"out.append((number, {row}, after))")
+        writer.indent = 1
+        writer.line("return out")
 
     def delete(self, change: Delete) -> None:
         writer, info, row = self.writer, change.scan.table, f"r{change.scan.id}"

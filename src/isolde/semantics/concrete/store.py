@@ -10,18 +10,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain, zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isolde.errors import ExecutionError, UsageError
 from isolde.semantics.concrete.arguments import LISTS, Argument, refuse_unlike_python
 from isolde.semantics.concrete.changes import change_function
 from isolde.semantics.concrete.code import Unit
 from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal, Ending, Outcome, Result
-from isolde.semantics.concrete.procedures import procedure_function
 from isolde.semantics.concrete.queries import query_function
 from isolde.semantics.core.catalog import Catalog
 from isolde.semantics.core.elaborate import Elaborator
-from isolde.semantics.core.elaborate_procedures import columns_of, elaborate_procedure
+from isolde.semantics.core.elaborate_statements import columns_of
 from isolde.semantics.core.elaboration import elaborated
 from isolde.semantics.core.nodes import Constant as ConstantNode
 from isolde.semantics.core.relations import Batch, Insert, Output, Query
@@ -33,11 +32,13 @@ from isolde.semantics.tables.memory import MemoryTable
 from isolde.semantics.tables.view import Row, TableView, Undo, take_back
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Constant
-from isolde.tx.procedures import Program
 from isolde.tx.schema import Schema
 from isolde.tx.sql import statement as read_statement
 from isolde.tx.sql.literals import Shape, shape
 from isolde.tx.statements import Statement
+
+if TYPE_CHECKING:
+    from isolde.tx.procedures import Program
 
 STEPS_MAX = 1_000_000
 """Rounds of loops and calls of one procedure, so that an endless one ends."""
@@ -191,6 +192,10 @@ class Compiled:
         if len(types) != len(procedure.parameters):
             raise ExecutionError("type", f"{name} takes {len(procedure.parameters)} arguments; {len(types)} are given")
         unit = Unit()
+        # Loaded when there is a procedure: most stores run statements alone.
+        from isolde.semantics.concrete.procedures import procedure_function
+        from isolde.semantics.core.elaborate_procedures import elaborate_procedure
+
         routine = elaborate_procedure(Elaborator(self.catalog), program, procedure, types)
         procedure_function(unit, self.catalog, routine, "procedure")
         return program, unit.finish("procedure")

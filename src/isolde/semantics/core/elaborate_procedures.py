@@ -13,12 +13,12 @@ from isolde.errors import ExecutionError
 from isolde.semantics.core import steps as core
 from isolde.semantics.core.dialects import Rules
 from isolde.semantics.core.elaborate import Elaborator
-from isolde.semantics.core.elaborate_changes import ChangeElaborator
 from isolde.semantics.core.elaborate_expressions import ExpressionElaborator
+from isolde.semantics.core.elaborate_statements import Columns, columns_of, elaborate_statement
 from isolde.semantics.core.nodes import Apply, Bound, Column, Constant, Expression, Fail, Logic, Variable
-from isolde.semantics.core.plan_errors import check_condition, check_plan_errors
+from isolde.semantics.core.plan_errors import check_condition
 from isolde.semantics.core.primitives import primitive
-from isolde.semantics.core.relations import Query, Statement
+from isolde.semantics.core.relations import Statement
 from isolde.semantics.core.scope import Scope, Variables
 from isolde.semantics.core.types import BOOLEAN, NULL, TEXT, Sort, ValueType, outside, row_of, rows_of
 from isolde.semantics.core.variables import assigned, declared_result
@@ -31,7 +31,6 @@ from isolde.tx.schema import Column as TableColumn
 from isolde.tx.schema import Type
 from isolde.tx.walk import parts
 
-Columns = tuple[tuple[str, ValueType], ...]
 Assignment = core.Assign | core.AssignRow
 
 
@@ -43,27 +42,6 @@ def _has_columns(name: str, row: object) -> bool:
 
 
 _RECORD_ASSIGNED = primitive("record is assigned", _has_columns, strict=False, errors="name")
-
-
-def elaborate_statement(elaborator: Elaborator, node: st.Statement, scope: Scope) -> Statement:
-    """One statement of any kind; what depends on the plan is refused."""
-    statement: Statement
-    strict, scope.strict = scope.strict, False
-    try:
-        if isinstance(node, Select):
-            statement = elaborator.query(node, scope, elaborator.rules(changing=False))
-        else:
-            statement = ChangeElaborator(elaborator, scope).statement(node)
-    finally:
-        scope.strict = strict
-    check_plan_errors(statement, elaborator.rules(changing=not isinstance(node, Select)))
-    return statement
-
-
-def columns_of(statement: Statement) -> Columns:
-    """Names and types of the columns that come back."""
-    outputs = statement.outputs if isinstance(statement, Query) else statement.returning
-    return tuple((output.name, output.type) for output in outputs)
 
 
 @dataclass(slots=True)

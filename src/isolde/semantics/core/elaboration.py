@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from isolde.semantics.core.catalog import Catalog
 from isolde.semantics.core.elaborate import Elaborator
-from isolde.semantics.core.elaborate_procedures import elaborate_statement
+from isolde.semantics.core.elaborate_statements import elaborate_statement
 from isolde.semantics.core.relations import Statement
 from isolde.semantics.core.scope import Scope, Variables
 from isolde.semantics.core.types import ValueType

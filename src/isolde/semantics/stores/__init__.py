@@ -9,11 +9,11 @@ from isolde.levels.stores import StoreName
 from isolde.semantics.stores.innodb import InnoDB
 from isolde.semantics.stores.machine import Model, State, Step
 from isolde.semantics.stores.postgresql import PostgreSQL
-from isolde.semantics.stores.requests import Ended, Failed, Result, Returned, Waits
+from isolde.semantics.stores.requests import Cut, Ended, Failed, Result, Returned, Waits
 from isolde.semantics.stores.sqlite import Sqlite
 from isolde.tx.schema import Schema
 
-__all__ = ["Ended", "Failed", "Model", "Result", "Returned", "State", "Step", "Waits", "store_model"]
+__all__ = ["Cut", "Ended", "Failed", "Model", "Result", "Returned", "State", "Step", "Waits", "store_model"]
 
 
 def store_model(

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from isolde.errors import ExecutionError
+from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.core.arrange import ordered
 from isolde.semantics.core.catalog import Catalog
+from isolde.semantics.core.elaborate_statements import columns_of
 from isolde.semantics.core.evaluate import Environment, Evaluator
 from isolde.semantics.core.nodes import Expression, NextId, below, query_of
 from isolde.semantics.core.plan import Outer, Visit, depends_on, plan
-from isolde.semantics.core.relations import Delete, Derived, Insert, OnConflict, Query, Scan, Update, scans
+from isolde.semantics.core.relations import Delete, Derived, Insert, OnConflict, Output, Query, Scan, Update, scans
 from isolde.semantics.core.types import outside
 from isolde.semantics.events.interpreter import Interpreter
+from isolde.semantics.stores.requests import Cut, Returned
 from isolde.semantics.stores.rows import Version, View
 from isolde.semantics.tables.constraints import Checks
 from isolde.semantics.tables.plans import insert_plan, update_plan
@@ -203,6 +206,27 @@ class Evaluation(Interpreter):
         if source is not None:
             env.rows[change.source] = source
         return self._all(cells, env)
+
+
+def returned_by(run: Interpreter, query: Query, env: Environment, *, tells_cuts: bool) -> Returned:
+    """A query's rows on the state that it reads, with what they are ordered by. ``tells_cuts``: an open cut is no error."""
+    width = len(query.outputs)
+    keys = tuple(Output("key", order.key, order.key.type) for order in query.order)
+    keyed = replace(query, outputs=(*query.outputs, *keys))
+    names = tuple(name for name, _ in columns_of(query))
+    try:
+        rows = tuple(map(tuple, run.rows(query, env)))
+    except OutsideFragment:
+        if not tells_cuts or (query.limit is None and query.offset is None):
+            raise
+        every = run.rows(replace(keyed, limit=None, offset=None), env)
+        limit = None if query.limit is None else run.value(query.limit, env)
+        offset = 0 if query.offset is None else run.value(query.offset, env) or 0
+        split = tuple(tuple(row[:width]) for row in every), tuple(tuple(row[width:]) for row in every)
+        return Returned(names, (), 0, True, None, Cut(*split, offset, limit))
+    if not keys:
+        return Returned(names, rows, len(rows))
+    return Returned(names, rows, len(rows), True, lambda: [row[width:] for row in run.rows(keyed, env)])
 
 
 def drawn(cells: Sequence[Expression]) -> int:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isolde.semantics.core.catalog import Catalog, TableInfo
-from isolde.semantics.stores.rows import Version
 from isolde.semantics.tables.view import Row
+
+if TYPE_CHECKING:
+    from isolde.semantics.stores.rows import Version
 
 Entry = tuple[Any, ...]
 LOWEST: Entry = ((-1,),)
@@ -72,13 +74,38 @@ def indexes_of(catalog: Catalog, info: TableInfo) -> tuple[Index, ...]:
 
 
 class Entries:
-    """All entries of an index in order, each with the number of its row."""
+    """All entries of an index in order, each with the number of its row; never changed."""
+
+    __slots__ = ("_index", "_keys", "_numbers")
 
     def __init__(self, index: Index, versions: Iterable[tuple[int, Version]]) -> None:
         # Of a row that was deleted and one that came in its place, the later is given.
         found = sorted({index.entry(version.row, number): number for number, version in versions}.items())
+        self._index = index
         self._keys = [entry for entry, _ in found]
         self._numbers = [number for _, number in found]
+
+    def changed(self, changes: Iterable[tuple[int, Version | None, Version | None]]) -> Entries:
+        """The same after rows have changed: number, before and after of each."""
+        entry = self._index.entry
+        gone = [(entry(before.row, number), number) for number, before, _ in changes if before is not None]
+        come = [(entry(after.row, number), number) for number, _, after in changes if after is not None]
+        if sorted(gone) == sorted(come):
+            return self
+        found = Entries.__new__(Entries)
+        found._index, found._keys, found._numbers = self._index, self._keys.copy(), self._numbers.copy()
+        for key, number in gone:
+            place = bisect_left(found._keys, key)
+            if place < len(found._keys) and found._keys[place] == key and found._numbers[place] == number:
+                del found._keys[place], found._numbers[place]
+        for key, number in come:
+            place = bisect_left(found._keys, key)
+            if place < len(found._keys) and found._keys[place] == key:
+                found._numbers[place] = number
+            else:
+                found._keys.insert(place, key)
+                found._numbers.insert(place, number)
+        return found
 
     def after(self, entry: Entry, *, itself: bool) -> tuple[Entry, int] | None:
         """The first one that comes after, or is it ``itself``."""
@@ -94,3 +121,27 @@ class Entries:
         place = bisect_left(self._keys, entry)
         low = self._keys[place - 1] if place else LOWEST
         return low, self._keys[place] if place < len(self._keys) else HIGHEST
+
+
+class EntriesOver:
+    """Entries, and a few more over them."""
+
+    __slots__ = ("_base", "_over")
+
+    def __init__(self, base: Entries, over: Entries) -> None:
+        self._base, self._over = base, over
+
+    def after(self, entry: Entry, *, itself: bool) -> tuple[Entry, int] | None:
+        """The first one that comes after, or is it ``itself``; of two for one entry, that of those over the others."""
+        below, above = self._base.after(entry, itself=itself), self._over.after(entry, itself=itself)
+        if below is None or above is None:
+            return below or above
+        return above if above[0] <= below[0] else below
+
+    def holds(self, entry: Entry) -> bool:
+        return self._over.holds(entry) or self._base.holds(entry)
+
+    def gap(self, entry: Entry) -> tuple[Entry, Entry]:
+        """The entries between which this one is, or is to be; of one that is there, the gap before it."""
+        below, above = self._base.gap(entry), self._over.gap(entry)
+        return max(below[0], above[0]), min(below[1], above[1])

@@ -12,8 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from isolde.levels.stores import ChangedRow, ReadsFrom
-from isolde.semantics.stores.indexes import HIGHEST, Entries, indexes_of
+from isolde.semantics.stores.indexes import HIGHEST, Entries, EntriesOver, indexes_of
 from isolde.semantics.stores.innodb_requests import (
+    Candidates,
+    Enter,
+    Guard,
     Held,
     InsertEntry,
     Kind,
@@ -36,15 +39,18 @@ _MISSING = object()
 
 
 class InnoDB(Model):
-    """MariaDB's or MySQL's InnoDB."""
+    """MariaDB's or MySQL's InnoDB. ``index_locks`` is what a scan locks. ``planned``: all that it passes, by a guessed plan.
+
+    ``needed``: the rows that match and, from REPEATABLE READ on, its condition, which no plan can do with less: others have to
+    wait before they make a row match.
+    """
 
     dialect = Dialect.MYSQL
     deadlock_ends = True
 
     def prepared(self) -> None:
         self.indexes = tuple(indexes_of(self.catalog, info) for info in self.catalog.tables)
-        # Entries are asked for many times in one state; states share what did not change.
-        self._entries: dict[Any, Entries] = {}
+        self.needed = self.settings["index_locks"] == "needed"
 
     def execution(self, sent: Sent, transaction: Transaction) -> Execution:
         return InnodbStatement(self, sent, transaction).run()
@@ -80,6 +86,14 @@ class InnoDB(Model):
                 return None
             case Peek():
                 return self._peek(state, transaction, request)
+            case Candidates():
+                return self._candidates(state, request)
+            case Guard():
+                state.hold(("guard", request.table, request.predicate), transaction.id, "guard")
+                return None
+            case Enter():
+                by = self.blocked_by(state, transaction, request)
+                return Blocked(by) if by else None
             case InsertEntry():
                 by = self.blocked_by(state, transaction, request)
                 if by:
@@ -99,8 +113,10 @@ class InnoDB(Model):
         match request:
             case LockRecord():
                 return frozenset(self._record_blockers(state, transaction, request))
-            case InsertEntry():
+            case InsertEntry() if not self.needed:
                 return frozenset(self._gap_blockers(state, transaction, request))
+            case Enter():
+                return frozenset(self._guards(state, transaction, request))
         return frozenset()
 
     def _look(self, state: State, transaction: Transaction, request: Look) -> tuple[View, ...]:
@@ -121,25 +137,26 @@ class InnoDB(Model):
 
     # Indexes
 
-    def entries(self, state: State, transaction: Transaction, table: int, index: int) -> Entries:
+    def entries(self, state: State, transaction: Transaction, table: int, index: int) -> Entries | EntriesOver:
         """What an index holds, for a transaction: rows that its snapshot shows are not taken away from under it."""
         writers: list[Changes] = [one.own[table] for one in state.open.values() if one.own[table]]
         kept = transaction.snapshot if transaction.level.changed_row is ChangedRow.FAIL else None
         rows = state.committed[table]
-        if not writers and (kept is None or kept[table] is rows):
-            key = (index, rows)
-            found = self._entries.get(key)
-            if found is None:
-                if len(self._entries) > 10_000:
-                    self._entries.clear()
-                found = self._entries[key] = Entries(self.indexes[table][index], rows.versions.items())
-            return found
-        versions = list(rows.versions.items())
+        base = rows.entries(self.indexes[table][index])
+        there = kept is not None and kept[table] is not rows
+        if not writers and not there:
+            return base
+        versions: list[tuple[int, Version]] = []
+        if kept is not None and there:
+            numbers = kept[table].versions.keys() - rows.versions.keys()
+            versions = [(number, kept[table].versions[number]) for number in sorted(numbers)]
+            if numbers:
+                # A row that came in the place of one that is gone is the later one.
+                own = self.indexes[table][index].entry
+                versions = [one for one in versions if not base.holds(own(one[1].row, one[0]))]
         for changes in writers:
             versions += [(number, version) for number, version in changes.items() if version is not None]
-        if kept is not None:
-            versions = [entry for entry in kept[table].versions.items() if entry[0] not in rows.versions] + versions
-        return Entries(self.indexes[table][index], versions)
+        return EntriesOver(base, Entries(self.indexes[table][index], versions)) if versions else base
 
     def _newest(self, state: State, transaction: Transaction, table: int, number: int) -> Version | None:
         own: Any = transaction.own[table].get(number, _MISSING)
@@ -180,7 +197,9 @@ class InnoDB(Model):
         if version is not None:
             entry = self.indexes[request.table][request.index].entry(version.row, request.number)
             version = version if entry == request.entry else None
-        return version, mine is None and transaction.id.session not in state.waiting
+        if transaction.id.session in state.waiting:
+            return version, False
+        return version, True if mine is None else None
 
     @staticmethod
     def _refuse_newer(transaction: Transaction, request: LockRecord, version: Version | None) -> None:
@@ -259,6 +278,27 @@ class InnoDB(Model):
                 gone = not there and asked.entry == request.entry and (asked.duplicate or not asked.exclusive)
                 if gone or (asked.kind is Kind.NEXT_KEY and low < request.entry < high):
                     by.add(other.id)
+        return by
+
+    @staticmethod
+    def _candidates(state: State, request: Candidates) -> tuple[tuple[int, tuple[Row, ...]], ...]:
+        """Rows by number, with what they may be: as committed, and as an open transaction has them."""
+        rows, open_changes = state.committed[request.table], [one.own[request.table] for one in state.open.values()]
+        numbers = set(rows.versions if not request.columns else rows.having(request.columns, request.key))
+        numbers.update(number for changes in open_changes for number in changes)
+        found = []
+        for number in sorted(numbers):
+            versions = [rows.versions.get(number), *(changes.get(number) for changes in open_changes)]
+            found.append((number, tuple(dict.fromkeys(version.row for version in versions if version is not None))))
+        return tuple(found)
+
+    @staticmethod
+    def _guards(state: State, transaction: Transaction, request: Enter) -> set[TransactionId]:
+        """Those who have asked for rows like one that is to come."""
+        by: set[TransactionId] = set()
+        for place, held in state.locks.items():
+            if place[0] == "guard" and place[1] == request.table and place[2].matches(request.row):
+                by |= {one for one in held if one != transaction.id}
         return by
 
     def _peek(self, state: State, transaction: Transaction, request: Peek) -> tuple[Version | None] | None:

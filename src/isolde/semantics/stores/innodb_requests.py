@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from isolde.semantics.stores.indexes import Entry
+from isolde.semantics.tables.view import Row
 from isolde.tx.queries import Patience
 
 
@@ -38,7 +40,7 @@ class Next:
 @dataclass(frozen=True, slots=True)
 class LockRecord:
     """An index record. The answer: the row as it is now (``None``: gone, or under another entry), and whether the lock is fresh:
-    got without a wait, by somebody who had none.
+    got without a wait, by somebody who had none (``None``: he had one; ``False``: he waited).
 
     ``current``: the row is read, so that a newer version than the snapshot's is an error with innodb_snapshot_isolation.
     ``duplicate``: it may be a duplicate of a row that is to be inserted; such a lock, and a shared one, is one of the gap if the
@@ -101,3 +103,28 @@ class InsertEntry:
     index: int
     entry: Entry
     instead_of: Entry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Rows that have, or may come to have, this key in these columns: their numbers, and what each may be."""
+
+    table: int
+    columns: tuple[int, ...]
+    key: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """From now on, nobody else makes a row match."""
+
+    table: int
+    predicate: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Enter:
+    """A row is to come, or to become this one: waits for those who guard a condition that it meets."""
+
+    table: int
+    row: Row

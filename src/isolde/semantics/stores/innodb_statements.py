@@ -18,10 +18,12 @@ from isolde.semantics.core.nodes import Column, Exists, Expression, below, query
 from isolde.semantics.core.plan import Visit, depends_on, plan
 from isolde.semantics.core.relations import Delete, Insert, Query, Scan, Update
 from isolde.semantics.core.types import BOOLEAN, outside
-from isolde.semantics.stores.evaluation import Evaluation
+from isolde.semantics.stores.evaluation import Evaluation, Predicate, returned_by
 from isolde.semantics.stores.indexes import HIGHEST, Entry, Index
 from isolde.semantics.stores.innodb_plans import bounds, by_whole_key, planned, visit_key
 from isolde.semantics.stores.innodb_requests import (
+    Candidates,
+    Guard,
     Kind,
     LockGap,
     LockRecord,
@@ -31,7 +33,7 @@ from isolde.semantics.stores.innodb_requests import (
     Unlock,
 )
 from isolde.semantics.stores.innodb_writes import Part, Writing, marked
-from isolde.semantics.stores.machine import Execution, Sent, Transaction, is_ordered, names_of
+from isolde.semantics.stores.machine import Execution, Sent, Transaction, names_of
 from isolde.semantics.stores.requests import SKIPPED, Draw, Look, Put, Returned
 from isolde.semantics.stores.rows import Version, View
 from isolde.semantics.tables.constraints import Hit, refuse_open_keys
@@ -76,8 +78,7 @@ class InnodbStatement(Writing):
             lock = Lock.SHARE
         if lock is None:
             run = self.evaluation((yield Look()))
-            rows = run.rows(query, self.env)
-            return Returned(names_of(query), tuple(map(tuple, rows)), len(rows), is_ordered(query))
+            return returned_by(run, query, self.env, tells_cuts=self.model.tells_cuts)
         return (yield from self._locking(query, lock is Lock.UPDATE, patience))
 
     def _locking(self, query: Query, exclusive: bool, patience: Patience) -> Execution:
@@ -88,10 +89,10 @@ class InnodbStatement(Writing):
         while True:
             views = yield Look(latest=True)
             run = self.evaluation(_without(self.model, views, skipped), notes_reads=True)
-            rows = run.rows(query, self.env)
+            returned = returned_by(run, query, self.env, tells_cuts=self.model.tells_cuts)
             missing = [visit for visit in run.visits if visit_key(visit) not in locked]
             if not missing:
-                return Returned(names_of(query), tuple(map(tuple, rows)), len(rows), is_ordered(query))
+                return returned
             for visit in missing:
                 locked[visit_key(visit)] = None
                 table = visit[0].table.position
@@ -126,7 +127,11 @@ class InnodbStatement(Writing):
         """After how many rows LIMIT ends the scan: where rows come in the order of the primary key, as they are asked for."""
         if not isinstance(query.source, Scan) or query.limit is None or query.grouping or query.distinct:
             return None
+        (visit,) = plan(query.source, query.where).steps
+        given = visit.access.columns if isinstance(visit, Visit) and visit.access is not None else ()
         primary = self.model.indexes[query.source.table.position][0].columns
+        # Columns of one value do not count in an order.
+        primary = tuple(column for column in primary if column not in given)
         keys = [
             order.key.place if isinstance(order.key, Column) and not order.descending else -1 for order in query.order
         ]
@@ -150,6 +155,8 @@ class InnodbStatement(Writing):
         stop: int | None = None,
     ) -> Part:
         """Goes through an index, locks, and does something with the rows that match; the numbers of those that were skipped."""
+        if self.model.needed:
+            return (yield from self._needed(visit, run, exclusive, patience, apply, stop))
         scan, way, env = visit
         info = scan.table
         assert way.access is not None
@@ -211,6 +218,62 @@ class InnodbStatement(Writing):
             got = yield LockRecord(table, index.place, found[0], found[1], exclusive, Kind.RECORD, patience, False)
             if got is not SKIPPED and got[1]:
                 yield Unlock(table, index.place, found[0])
+        return skipped
+
+    def _needed(
+        self,
+        visit: tuple[Scan, Visit, Environment],
+        run: Evaluation,
+        exclusive: bool,
+        patience: Patience,
+        apply: Callable[[int, Version], Part] | None,
+        stop: int | None,
+    ) -> Part:
+        """The same with locks of the rows that match alone, and a guard of the condition, whichever index is gone through."""
+        scan, way, env = visit
+        table, clustered = scan.table.position, self.model.indexes[scan.table.position][0]
+        assert way.access is not None
+        key = tuple(run.value(key, env) for key in way.access.keys)
+        ask = Candidates(table, way.access.columns, key[0] if len(key) == 1 else key)
+        if way.access.columns and any(value is None for value in key):
+            return []
+
+        def matches(row: Row) -> bool:
+            env.rows[scan.id] = row
+            return all(run.value(condition, env) is True for condition in way.conditions)
+
+        skipped: list[int] = []
+        visited: set[Entry] = set()
+        again = True
+        yield LockTable(table, exclusive)
+        if self.gaps and stop is None:
+            yield Guard(table, Predicate(scan, way.conditions, env))
+        while again:
+            # Where it waited, others may have come meanwhile.
+            again = False
+            candidates = yield ask
+            # A row that the transaction has changed is there twice, as it was and as it is.
+            found = {
+                (clustered.entry(row, number), number) for number, rows in candidates for row in rows if matches(row)
+            }
+            for entry, number in sorted(one for one in found if one[0] not in visited):
+                visited.add(entry)
+                got = yield LockRecord(table, 0, entry, number, exclusive, Kind.RECORD, patience)
+                if got is SKIPPED:
+                    skipped.append(number)
+                    continue
+                version, fresh = got
+                if version is not None and matches(version.row):
+                    if apply is not None:
+                        yield from apply(number, version)
+                    stop = None if stop is None else stop - 1
+                    if stop == 0:
+                        return skipped
+                elif not self.gaps and fresh:
+                    yield Unlock(table, 0, entry)
+                if fresh is False:
+                    again = True
+                    break
         return skipped
 
     def _way(self, info: TableInfo, way: Visit, keys: tuple[Any, ...]) -> tuple[Index, Entry | None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from isolde.errors import ExecutionError
 from isolde.semantics.core.catalog import Reference, TableInfo
 from isolde.semantics.stores.indexes import HIGHEST, Entry, Index
-from isolde.semantics.stores.innodb_requests import InsertEntry, Kind, LockGap, LockRecord, Next
+from isolde.semantics.stores.innodb_requests import Enter, InsertEntry, Kind, LockGap, LockRecord, Next
 from isolde.semantics.stores.machine import Transaction
 from isolde.semantics.stores.requests import Put
 from isolde.semantics.tables.constraints import Checks
@@ -39,6 +39,8 @@ class Writing:
 
     def write(self, info: TableInfo, checks: Checks, number: int | None, old: Row | None, new: Row) -> Part:
         """Adds a row, or replaces one, index by index."""
+        if self.model.needed:
+            yield Enter(info.position, new)
         for index in self.model.indexes[info.position]:
             before = None if old is None or number is None else index.entry(old, number)
             entry = index.entry(new, -1 if number is None else number)

@@ -16,7 +16,7 @@ from typing import Any
 from isolde.errors import ExecutionError, UsageError
 from isolde.levels.stores import StoreLevel, store_level, store_settings
 from isolde.semantics.concrete import Store
-from isolde.semantics.core.elaborate_procedures import columns_of
+from isolde.semantics.core.elaborate_statements import columns_of
 from isolde.semantics.core.elaboration import elaborated
 from isolde.semantics.core.given import VALUES, given_rows
 from isolde.semantics.core.relations import Query
@@ -183,6 +183,8 @@ class Model(ABC):
         counts_found: bool = False,
     ) -> None:
         self.store, self.counts_found = store, counts_found
+        self.tells_cuts = False
+        """Whether a query may return a ``Cut``, for somebody who judges answers; else one is refused."""
         self.settings = store_settings(store, settings or {})
         self.concrete = Store(schema, self.dialect)
         for table, given in rows.items():
@@ -381,11 +383,13 @@ class Model(ABC):
 
     def _settled(self, state: State, results: tuple[tuple[str, Result], ...]) -> list[Step]:
         """All ways in which those go on who can, until nobody can and no circle is left."""
-        found: dict[Hashable, Step] = {}
+        found: list[Step] = []
         self._settle(state, results, found)
-        return list(found.values())
+        if len(found) == 1:
+            return found
+        return list({(step.state.key(), step.results): step for step in reversed(found)}.values())[::-1]
 
-    def _settle(self, state: State, results: tuple[tuple[str, Result], ...], found: dict[Hashable, Step]) -> None:
+    def _settle(self, state: State, results: tuple[tuple[str, Result], ...], found: list[Step]) -> None:
         ready = [session for session in state.waiting if not self.blockers(state, session)]
         if ready:
             self.grant(state, ready)
@@ -401,8 +405,7 @@ class Model(ABC):
                 failure = Failure("deadlock", "deadlock detected", ends=self.deadlock_ends)
                 self._settle(after, self._noted(results, (session, self.fail(after, session, failure))), found)
             return
-        step = Step(state, results)
-        found.setdefault((state.key(), results), step)
+        found.append(Step(state, results))
 
     @staticmethod
     def _noted(results: tuple[tuple[str, Result], ...], result: tuple[str, Result]) -> tuple[tuple[str, Result], ...]:

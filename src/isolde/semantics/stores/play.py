@@ -11,7 +11,7 @@ from typing import Any
 
 from isolde.errors import UsageError
 from isolde.history.schedule import Ended as End
-from isolde.history.schedule import Failure, Played, PlayedStep, Schedule, ScheduleStep, sorted_rows, values_of
+from isolde.history.schedule import Failure, Played, PlayedStep, Row, Schedule, ScheduleStep, sorted_rows, values_of
 from isolde.semantics.stores import Ended, Failed, Model, Result, Returned, State, Step, Waits, store_model
 from isolde.tx.dialects import Dialect
 from isolde.tx.schema import Schema
@@ -42,12 +42,27 @@ class _Way:
     doing: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     lost: frozenset[str] = frozenset()
     """Sessions whose transaction the database has rolled back, and that have not ended it yet."""
+    passed: tuple[State, ...] = ()
+    """The state after each step."""
 
 
 def play(schedule: Schedule, store: str, settings: Mapping[str, str] | None = None, ways_max: int = WAYS_MAX) -> Ways:
     """Plays a schedule from its first rows. A step that the language cannot say is refused by name."""
     model = _model(schedule, store, settings)
     return Playing(model, schedule).ways(ways_max)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One way in which a schedule goes, and the committed rows of every table after each of its steps."""
+
+    played: Played
+    after: tuple[Mapping[str, tuple[Row, ...]], ...]
+
+
+def traced(schedule: Schedule, store: str, settings: Mapping[str, str] | None = None) -> Trace:
+    """The first way in which a schedule may go, with what was committed after each step."""
+    return Playing(_model(schedule, store, settings), schedule).trace()
 
 
 def _model(schedule: Schedule, store: str, settings: Mapping[str, str] | None) -> Model:
@@ -73,20 +88,33 @@ class Playing:
         self.model, self.schedule = model, schedule
 
     def ways(self, ways_max: int) -> Ways:
+        """What the schedule may come to."""
+        played = {self._played(way): None for way in self._ends()}
+        listed = list(played)
+        return Ways(tuple(listed[:ways_max]), len(listed) > ways_max)
+
+    def trace(self) -> Trace:
+        """The first way."""
+        way = self._ends()[0]
+        after = tuple(
+            {table: sorted_rows(values_of(found)) for table, found in state.rows().items()} for state in way.passed
+        )
+        return Trace(self._played(way), after)
+
+    def _ends(self) -> list[_Way]:
         ways = [_Way(self.model.initial(), (), {}, 0)]
         for session, texts in self.schedule.before.items():
             for text in texts:
                 ways = [way for start in ways for way in self._asked(start, ScheduleStep(session, text))]
-        ways = [replace(way, steps=(), left={}, sent=0) for way in ways]
+        ways = [replace(way, steps=(), left={}, sent=0, passed=()) for way in ways]
         for step in self.schedule.steps:
             found: dict[Any, _Way] = {}
             for way in ways:
                 for after in self._asked(way, step):
-                    found.setdefault((after.state.key(), after.steps), after)
+                    noted = replace(after, passed=(*after.passed, after.state))
+                    found.setdefault((after.state.key(), after.steps), noted)
             ways = list(found.values())
-        played = {self._played(way): None for way in ways}
-        listed = list(played)
-        return Ways(tuple(listed[:ways_max]), len(listed) > ways_max)
+        return ways
 
     def _played(self, way: _Way) -> Played:
         rows = {table: sorted_rows(values_of(found)) for table, found in way.state.rows().items()}

@@ -17,7 +17,7 @@ from isolde.levels.stores import ChangedRow, ReadLocks, ReadsFrom
 from isolde.semantics.core.catalog import Reference, TableInfo
 from isolde.semantics.core.evaluate import Environment
 from isolde.semantics.core.relations import Delete, Insert, Query, Update
-from isolde.semantics.stores.evaluation import Evaluation, KeyPredicate, WholeTable, drawn, locked_tables
+from isolde.semantics.stores.evaluation import Evaluation, KeyPredicate, WholeTable, drawn, locked_tables, returned_by
 from isolde.semantics.stores.machine import Execution, Model, Sent, State, Transaction, is_ordered, names_of
 from isolde.semantics.stores.requests import (
     SKIPPED,
@@ -317,9 +317,9 @@ class _Statement:
         match core:
             case Query():
                 if core.lock is None:
-                    rows = run.rows(core, self.env)
+                    returned = returned_by(run, core, self.env, tells_cuts=self.model.tells_cuts)
                     yield from self._examine(run)
-                    return Returned(names_of(core), tuple(map(tuple, rows)), len(rows), is_ordered(core))
+                    return returned
                 return (yield from self._locking(core, run))
             case Update():
                 return (yield from self._update(core, run))

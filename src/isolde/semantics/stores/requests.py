@@ -7,7 +7,7 @@ copied and hashed; it goes on by being run again along them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,13 +114,29 @@ class Blocked:
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """Rows of which LIMIT and OFFSET leave some, and what each is ordered by: of those with one key, any may be left."""
+
+    every: tuple[Row, ...]
+    keys: tuple[Row, ...]
+    offset: int
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Returned:
-    """A statement is done. ``names`` are empty if it gives no rows; ``ordered``: the order of the rows is the statement's."""
+    """A statement is done. ``names`` are empty if it gives no rows; ``ordered``: the order of the rows is the statement's.
+
+    ``keys`` gives what each row is ordered by: rows of one key may come in any order. ``cut``: instead of rows, where
+    LIMIT leaves open which they are and the model is asked to tell.
+    """
 
     names: tuple[str, ...] = ()
     rows: tuple[Row, ...] = ()
     count: int = 0
     ordered: bool = False
+    keys: Callable[[], list[Row]] | None = field(default=None, compare=False)
+    cut: Cut | None = None
 
 
 @dataclass(frozen=True, slots=True)

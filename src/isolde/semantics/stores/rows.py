@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from isolde.semantics.core.catalog import Catalog, Key, TableInfo
+from isolde.semantics.stores.indexes import Entries, Index
 from isolde.semantics.tables.view import IdCounter, Numbered, Row
 
 
@@ -34,12 +35,13 @@ Changes = Mapping[int, Version | None]
 class Rows:
     """The committed rows of a table, by number."""
 
-    __slots__ = ("_catalog", "_hash", "_indexes", "info", "versions")
+    __slots__ = ("_catalog", "_entries", "_hash", "_indexes", "info", "versions")
 
     def __init__(self, info: TableInfo, catalog: Catalog, versions: dict[int, Version]) -> None:
         self.info, self.versions = info, versions
         self._catalog = catalog
         self._indexes: dict[tuple[int, ...], dict[Any, list[int]]] = {}
+        self._entries: dict[int, Entries] = {}
         self._hash: int | None = None
 
     def changed(self, changes: Changes) -> Rows:
@@ -57,7 +59,17 @@ class Rows:
         after._hash = mark
         # So are indexes: entries of rows that did not change are shared.
         after._indexes = {columns: self._reindexed(columns, index, changes) for columns, index in self._indexes.items()}
+        if self._entries:
+            moved = [(number, self.versions.get(number), version) for number, version in changes.items()]
+            after._entries = {place: entries.changed(moved) for place, entries in self._entries.items()}
         return after
+
+    def entries(self, index: Index) -> Entries:
+        """The entries of an index over these rows."""
+        found = self._entries.get(index.place)
+        if found is None:
+            found = self._entries[index.place] = Entries(index, self.versions.items())
+        return found
 
     def _reindexed(
         self, columns: tuple[int, ...], index: dict[Any, list[int]], changes: Changes

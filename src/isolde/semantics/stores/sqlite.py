@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from isolde.levels.stores import ChangedRow, ReadLocks
+from isolde.semantics.core.evaluate import Environment
 from isolde.semantics.core.relations import Query
 from isolde.semantics.events.interpreter import Interpreter
-from isolde.semantics.stores.evaluation import NOW
-from isolde.semantics.stores.machine import Execution, Model, Sent, State, Step, Transaction, is_ordered, names_of
+from isolde.semantics.stores.evaluation import NOW, returned_by
+from isolde.semantics.stores.machine import Execution, Model, Sent, State, Step, Transaction, names_of
 from isolde.semantics.stores.requests import Blocked, Failed, Failure, Look, Put, Returned
 from isolde.semantics.stores.rows import TransactionId, View
 from isolde.semantics.tables.view import Row
@@ -61,11 +62,15 @@ class Sqlite(Model):
         for table, view in zip(tables, views, strict=True):
             table.ids.next = view.ids.next
         run = Interpreter(self.catalog, tables, lambda: NOW, self.counts_found)
+        if isinstance(core, Query):
+            return returned_by(
+                run, core, Environment(variables=dict(enumerate(sent.values))), tells_cuts=self.tells_cuts
+            )
         count, rows = run.run(core, dict(enumerate(sent.values)))
         for position, table in enumerate(tables):
             for number, row in table.changed.items():
                 yield Put(position, None if number in table.added else number, row)
-        return Returned(names_of(core), tuple(map(tuple, rows)), count, is_ordered(core))
+        return Returned(names_of(core), tuple(map(tuple, rows)), count)
 
     def answer(self, state: State, transaction: Transaction, request: Any) -> Any:
         match request:

@@ -1,8 +1,10 @@
-"""Rows in memory: by number, with an index for each unique key and, when first asked for, for equal columns."""
+"""Rows in memory: by number, with an index for each unique key and, when first asked for, for equal columns and for ranges."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
+from math import inf
 from typing import Any
 
 from isolde.semantics.core.catalog import Catalog, Key, TableInfo
@@ -21,6 +23,7 @@ class MemoryTable:
         "info",
         "log",
         "next_number",
+        "ranges",
         "rows",
         "unique",
     )
@@ -34,6 +37,7 @@ class MemoryTable:
         self.unique: list[dict[Any, int]] = [{} for _ in info.uniques]
         self.equality: dict[tuple[int, ...], dict[Any, dict[int, None]]] = {}
         self.equality_keys: dict[tuple[int, ...], Key] = {}
+        self.ranges: dict[int, list[tuple[Any, int]]] = {}
         self.next_number = 0
         self._unordered = False
 
@@ -78,6 +82,17 @@ class MemoryTable:
         self.equality_keys[columns] = key
         return index
 
+    def between(self, column: int, low: Any, high: Any) -> list[Numbered]:
+        """At least the rows with a column of whole numbers from ``low`` to ``high``; ``None``: from or to anywhere."""
+        index = self.ranges.get(column)
+        if index is None:
+            cells = [(row[column], number) for number, row in self.rows.items() if row[column] is not None]
+            index = self.ranges[column] = sorted(cells)
+        start = 0 if low is None else bisect_left(index, (low,))
+        end = len(index) if high is None else bisect_right(index, (high, inf))
+        rows = self.rows
+        return [(number, rows[number]) for number in sorted([number for _, number in index[start:end]])]
+
     # Changing
 
     def put(self, number: int | None, row: Row | None, same_keys: bool = False) -> int:
@@ -88,7 +103,7 @@ class MemoryTable:
         else:
             before = self.rows[number]
         self.log.append((self, number, before))
-        if same_keys and row is not None and not self.equality:
+        if same_keys and row is not None and not self.equality and not self.ranges:
             self.rows[number] = row
         else:
             self._replace(number, before, row)
@@ -107,6 +122,14 @@ class MemoryTable:
                 index[new] = number
         if self.equality:
             self._reindex(number, before, row)
+        for column, places in self.ranges.items():
+            old = None if before is None else before[column]
+            new = None if row is None else row[column]
+            if old != new:
+                if old is not None:
+                    del places[bisect_left(places, (old, number))]
+                if new is not None:
+                    insort(places, (new, number))
         if row is None:
             del self.rows[number]
         else:
