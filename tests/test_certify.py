@@ -159,6 +159,17 @@ def test_versions_that_nobody_installed() -> None:
     assert _names(own, told, "pl-2") == ["not-my-own-write"]
 
 
+def test_a_version_that_came_only_later_decides_although_nobody_can_tell_what_it_holds() -> None:
+    history = _history(
+        ("a", [_op("UPDATE t SET c1 = c1 + 1 WHERE c0 = 1", count=1), _op("UPDATE t SET c1 = 8 WHERE c0 = 1", count=1)])
+    )
+    told = _certificate(
+        {1: [("a", 0), ("a", 1)]}, ("a",), {("a", 0): VersionSet(None, {_row(1): ("a", 1)}), ("a", 1): 0}
+    )
+    assert verdicts(history, told, ("read-uncommitted",)) == {"read-uncommitted": True}
+    assert _names(history, told, "pl-2") == ["future-read"]
+
+
 def test_one_transaction_before_and_after_another_is_a_cycle_of_overwrites() -> None:
     history = _history(
         ("a", [_op("UPDATE t SET c1 = 9 WHERE c0 = 1", count=1), _op("UPDATE t SET c1 = 8 WHERE c0 = 1", count=1)]),
@@ -372,6 +383,18 @@ def test_a_read_of_a_duplicate_write_is_left_open_by_name() -> None:
         assert str(finding.reason).startswith("duplicate-write: c read x = 1, which a and b wrote")
     seen = Certificate(objects=orders, commits=("b", "a"), reads={("c", 0): VersionSet(Sees(2))})
     assert verdicts(history, seen, ("serializable",)) == {"serializable": True}
+
+
+def test_one_write_that_is_installed_twice_is_a_duplicate_write() -> None:
+    keys = parse("a: a=[w(x,1)] | b: b=[w(x,2)]"), Certificate(objects={"x": Installed((("a", 0), ("b", 0), ("a", 0)))})
+    one = _op("UPDATE t SET c1 = 7 WHERE c0 = 1", count=1)
+    rows = _history(("a", [one]), ("b", [one])), _certificate({1: [("a", 0), ("b", 0), ("a", 0)]}, ("a", "b"), {})
+    for history, told in (keys, rows):
+        (finding,) = certified(history, told, ("read-uncommitted",)).findings
+        assert finding.anomalies[0].name == "g0"
+        assert "duplicate write, which the database tells that it installed twice" in str(finding.anomalies[0])
+    once = Certificate(objects={"x": Installed((("a", 0), ("a", 0), ("b", 0)))})
+    assert verdicts(keys[0], once, ("serializable",)) == {"serializable": True}
 
 
 def test_equal_rows_without_a_version_set_are_a_duplicate_write() -> None:

@@ -67,7 +67,7 @@ class Text:
 
     @cached_property
     def where(self) -> str:
-        found = re.search(r"\bWHERE\b(.*?)(?:\bORDER BY\b|\bGROUP BY\b|\bLIMIT\b|$)", self.sql)
+        found = re.search(r"\bWHERE\b(.*?)(?:\bORDER BY\b|\bGROUP BY\b|\bLIMIT\b|\bRETURNING\b|$)", self.sql)
         return found[1] if found else " 1 = 1"
 
     @cached_property
@@ -318,11 +318,10 @@ class Definition:
         if ran is None:
             return True
         recorded = content.get("rows")
-        if text.kind == "select":
-            given = [tuple(row) for row in recorded] if recorded is not None else None
-            if given is not None and (
-                list(ran.rows) != given if " ORDER BY " in text.sql else Counter(ran.rows) != Counter(given)
-            ):
+        returned = text.kind == "select" or "RETURNING" in text.sql
+        if returned and recorded is not None:
+            given = [tuple(row) for row in recorded]
+            if list(ran.rows) != given if " ORDER BY " in text.sql else Counter(ran.rows) != Counter(given):
                 return True
         elif content.get("count") is not None:
             changed = ran.changed

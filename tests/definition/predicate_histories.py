@@ -74,13 +74,16 @@ class Maker:
                 (f"{column} >= {low} AND {column} <= {high}", ()),
                 (f"{column} BETWEEN {low} AND {high}", ()),
                 (f"{column} > ?", (low,)),
+                (f"{column} >= ? AND {column} < ?", (low, rng.choice([high, high, None]))),
+                (f"{column} <= ? AND id > 1", (high,)),
+                (f"{column} < id", ()),
                 (f"{column} = {low}", ()),
                 (f"{column} IS NULL", ()),
                 (f"{column} <> {low} OR id = 2", ()),
             ]
         )
         if rng.random() < 0.45:
-            return self.change(table, column, where if not params else f"{column} > {low}")
+            return self.change(table, column, where, params)
         return self.query(table, column, where, params)
 
     def query(self, table: str, column: str, where: str, params: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
@@ -106,16 +109,19 @@ class Maker:
             return f"SELECT t.id, t.a FROM t WHERE t.id IN ({inner})", ()
         return f"SELECT DISTINCT {column} FROM {table} WHERE {where}", params
 
-    def change(self, table: str, column: str, where: str) -> tuple[str, tuple[Any, ...]]:
+    def change(self, table: str, column: str, where: str, params: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
         rng = self.rng
+        returned = "" if self.dialect is Dialect.MYSQL or rng.random() < 0.8 else f" RETURNING id, {column}"
         kind, key, value = rng.random(), rng.randint(1, 4), self.value()
         shown = "NULL" if value is None else str(value)
+        if kind < 0.2:
+            return f"UPDATE {table} SET {column} = {shown} WHERE {where}{returned}", params
         if kind < 0.25:
-            return f"UPDATE {table} SET {column} = {shown} WHERE {where}", ()
+            return f"UPDATE {table} SET {column} = {column} + 1 WHERE {where}{returned}", params
         if kind < 0.4:
             return f"UPDATE {table} SET {column} = {column} + 1 WHERE id = {key}", ()
         if kind < 0.5:
-            return f"DELETE FROM {table} WHERE {where}", ()
+            return f"DELETE FROM {table} WHERE {where}{returned}", params
         if kind < 0.55:
             return f"UPDATE t SET a = (SELECT max(s.a) FROM s) WHERE id = {key}", ()
         if kind < 0.6:
@@ -183,13 +189,13 @@ class Maker:
         except (ExecutionError, OutsideFragment):
             return
         content: dict[str, Any] = {"sql": sql, "params": list(params), "rows": None}
-        if sql.startswith("SELECT"):
+        if sql.startswith("SELECT") or "RETURNING" in sql:
             content["rows"] = [list(row) for row in shown]
         else:
             content["count"] = changed_count if self.counts == "changed" else count
         place = len(one.ops)
         self.reads[one.id, place] = seen
-        for thing in {*rows, *after}:
+        for thing in sorted({*rows, *after}):
             if rows.get(thing) != after.get(thing):
                 one.own[thing] = (place, after.get(thing))
                 one.all_writes.append((thing, place, after.get(thing)))
@@ -212,7 +218,7 @@ class Maker:
         without = tuple(name for name in self.commits[:first] if rng.random() < self.wild / 3)
         also = tuple(name for name in self.commits[first:] if rng.random() < self.wild / 2)
         seen = {*self.commits[:first], *also} - set(without)
-        things = {*self.initial, *self.lines, *one.own, *(thing for thing, _ in self.contents)}
+        things = sorted({*self.initial, *self.lines, *one.own, *(thing for thing, _ in self.contents)})
         versions: dict[Object, tuple[str, int] | None] = {}
         for thing in things:
             visible = [v for v in self.lines.get(thing, []) if v[0] in seen]
@@ -220,7 +226,7 @@ class Maker:
             if thing in one.own:
                 versions[thing] = (one.id, one.own[thing][0])
         told: dict[Any, VersionId | None] = {}
-        for thing in sorted(things):
+        for thing in things:
             if rng.random() < self.wild / 4:
                 known = [version for other, version in self.contents if other == thing and version[0] != one.id]
                 versions[thing] = rng.choice([None, *known])

@@ -143,15 +143,18 @@ class _Reader:
         self.object_lines: dict[ObjectId, int] = {}
         self.read_lines: dict[VersionId, int] = {}
         self.commits_line = self.serial_line = 0
+        self.prefixes: dict[int, VersionSet] = {}
 
     def whole(self, lines: Iterable[str]) -> PlacedCertificate:
         headed = False
         for number, text in enumerate(lines, start=1):
-            if not text.strip():
+            if not text or text.isspace():
                 continue
             self.line = number
             try:
-                content = DECODER.decode(text)
+                content, end = DECODER.raw_decode(text) if text[0] == "{" else (None, 0)
+                if end != len(text):
+                    content = DECODER.decode(text)
             except (ValueError, RecursionError):
                 raise self.wrong(f"{text.strip()[:_SHOWN]!r} is no JSON", "one JSON object a line") from None
             if not isinstance(content, dict):
@@ -180,6 +183,9 @@ class _Reader:
         self.source = source
 
     def content(self, line: dict[str, Any]) -> None:
+        if "read" in line and "sees" in line and "object" not in line:
+            self.read(line["read"], line)
+            return
         match line:
             case {"read": operation} if ("sees" in line or "versions" in line) and "object" not in line:
                 self.read(operation, line)
@@ -223,7 +229,17 @@ class _Reader:
                 f"a second line for the read {_shown(operation)} (the first is line {self.read_lines[place]})",
                 "one at most",
             )
-        sees = self.sees(line["sees"]) if line.get("sees") is not None else None
+        sees = line.get("sees")
+        if len(line) == 2 and type(sees) is dict and len(sees) == 1:
+            # What nearly all lines are: a prefix of the commits, which many operations share.
+            first = sees.get("first")
+            if type(first) is int and first >= 0:
+                known = self.prefixes.get(first)
+                if known is None:
+                    known = self.prefixes[first] = VersionSet(Sees(first))
+                self.reads[place], self.read_lines[place] = known, self.line
+                return
+        sees = self.sees(sees) if sees is not None else None
         told: dict[ObjectId, VersionId | None] | None = None
         if line.get("versions") is not None:
             told = self.version_set(line["versions"])
@@ -235,8 +251,6 @@ class _Reader:
         if not isinstance(content, dict):
             raise self.wrong(f'"sees" is {_shown(content)}', 'an object with "first", "except" and "also"')
         first = content.get("first", 0)
-        if len(content) == 1 and type(first) is int and first >= 0:
-            return Sees(first)
         if isinstance(first, bool) or not isinstance(first, int) or first < 0:
             raise self.wrong(f'"first" is {_shown(first)}', "a number of transactions")
         without = self.transactions("except", content.get("except", []))

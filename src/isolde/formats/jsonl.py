@@ -84,6 +84,8 @@ def _value(raw: Any) -> Value:
 
 
 def _decode_operation(raw: Any) -> Operation:
+    if type(raw) is dict:
+        return Sql(raw) if "sql" in raw or "call" in raw else Scan(raw)
     match raw:
         case ["r", key, value]:
             return Read(key, _value(value))
@@ -93,8 +95,6 @@ def _decode_operation(raw: Any) -> Operation:
             return Append(key, element)
         case ["cas", key, expected, new, applied, *current]:
             return CompareAndSet(key, expected, new, applied, (current[0],) if current else ())
-        case {"sql": _} | {"call": _}:
-            return Sql(raw)
         case _:
             return Scan(raw)
 

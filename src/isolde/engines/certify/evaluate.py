@@ -8,10 +8,11 @@ the rows are computed one by one (``rows.py``); where even that is, the updates 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from isolde.engines.certify.answers import difference
+from isolde.engines.certify.at_hand import AtHand, Laid
 from isolde.engines.certify.fit import Place
 from isolde.engines.certify.running import Evaluated, Running
 from isolde.engines.certify.sentences import row_name
@@ -35,14 +36,6 @@ class Unknown(Exception):
     """A version whose content nobody can tell, since its statement has no version set."""
 
 
-@dataclass(slots=True)
-class Laid:
-    """What lies over the shared state for one statement: versions by object, and those that are its transaction's own."""
-
-    versions: dict[int, Place | None] = field(default_factory=dict)
-    own: dict[int, Row | None] = field(default_factory=dict)
-
-
 _NOTHING: dict[int, Place] = {}
 _UNTOUCHED = Laid()
 
@@ -55,12 +48,14 @@ class Evaluation:
         self.done: dict[Place, Evaluated] = {}
         self.store = world.statements.over([], [])
         self.shared = Shared(world, self.content)
+        self.at_hand = AtHand(world, self.store, self.shared)
         self.no_rows = [MemoryTable(info, world.catalog, []) for info in world.catalog.tables]
         self._changing: dict[int, list[int]] = {}
         for txn, index in world.asked:
             if world.asked[txn, index].form.what != "query":
                 self._changing.setdefault(txn, []).append(index)
         self._owned: dict[Place, dict[int, Place]] = {}
+        """After a statement that changes something, the last version of its transaction's own of each object."""
         self._prepared: tuple[Place, int, Laid] | None = None
         """The statement that was looked at last, the state of the tables then, and what lies over it."""
         self.contents: dict[tuple[int, Place], Row | None] = {}
@@ -69,9 +64,8 @@ class Evaluation:
     def all(self) -> None:
         """Runs every statement of the transactions that count."""
         world = self.world
-        places = [place for place in world.asked if place[0] in world.effective]
-        places.sort(key=lambda place: (self._first(place), place))
-        for place in places:
+        first = self._first
+        for _, place in sorted((first(place), place) for place in world.asked if place[0] in world.effective):
             self.ensure(place)
 
     def _first(self, place: Place) -> int:
@@ -84,9 +78,15 @@ class Evaluation:
 
     def ensure(self, place: Place) -> None:
         """Runs a statement, and before it all that made versions that it needs."""
-        if self._at_hand(place):
-            self._prepared = (place, self.shared.passed, self._own_alone(place))
-            self._run(place)
+        if self._is_at_hand(place):
+            laid = self._own_alone(place)
+            evaluated = self.at_hand.evaluated(place, laid)
+            if evaluated is None:
+                self._prepared = (place, self.shared.passed, laid)
+                self._run(place)
+            else:
+                self._write_what_is_listed(place, evaluated)
+                self.done[place] = evaluated
             return
         waiting, on_the_way = [place], dict[Place, None]()
         while waiting:
@@ -106,15 +106,28 @@ class Evaluation:
                 raise Circular(tuple(path[path.index(circle) :]))
             waiting += missing
 
-    def _at_hand(self, place: Place) -> bool:
-        """Whether a statement sees just what the shared state has, its own transaction's writes apart, and can be run at once."""
-        seen = self.world.reads.get(place)
-        if seen is None or seen.first != self.shared.passed or seen.without or seen.also or place in self.world.told:
+    def _is_at_hand(self, place: Place) -> bool:
+        """Whether a statement sees just what the shared state has, its own transaction's writes apart, and can be run at once.
+
+        The shared state is taken there, if all that this needs was run.
+        """
+        world, done = self.world, self.done
+        seen = world.reads.get(place)
+        if seen is None or seen.first is None or seen.without or seen.also or place in world.told or place in done:
             return False
         txn, index = place
-        if self.world.rank.get(txn, self.shared.passed) < self.shared.passed or place in self.done:
+        first, shared = seen.first, self.shared
+        if world.rank.get(txn, first) < first:
             return False
-        return all((txn, other) in self.done for other in self._changing.get(txn, ()) if other < index)
+        while shared.passed < first:
+            following = world.commits[shared.passed]
+            for other in self._changing.get(following, ()):
+                if (following, other) not in done:
+                    return False
+            shared.go_on()
+        if shared.passed != first:
+            return False
+        return all((txn, other) in done for other in self._changing.get(txn, ()) if other < index)
 
     def _needs(self, place: Place) -> Iterable[Place]:
         """The statements whose versions a statement needs, and the earlier ones of its transaction."""
@@ -189,36 +202,26 @@ class Evaluation:
         changing = self._changing.get(txn)
         if changing is None or changing[0] >= index:
             return _NOTHING
-        known = self._owned.get(place)
+        latest = (txn, changing[bisect_left(changing, index) - 1])
+        known = self._owned.get(latest)
         if known is not None:
             return known
-        found: dict[int, Place] = {}
-        for other in changing:
-            if other < index:
-                done = self.done.get((txn, other))
-                if done is None:
-                    return found
-                for number, row in done.written.items():
-                    if row != done.before.get(number) or (txn, other) in self._listed_of(number):
-                        found[number] = (txn, other)
-        self._owned[place] = found
+        found, done = self.own(latest), self.done.get(latest)
+        if done is None:
+            return found
+        before, listed = done.before.get, self._listed(latest)
+        mine = {number: latest for number, row in done.written.items() if row != before(number) or number in listed}
+        self._owned[latest] = found = {**found, **mine} if mine else found
         return found
-
-    def _listed_of(self, number: int) -> frozenset[Place]:
-        line = self.world.lines.get(number)
-        return frozenset() if line is None else line.listed
 
     def _own_alone(self, place: Place) -> Laid:
         """What lies over the shared state if that is what a statement sees: its transaction's own writes."""
         own = self.own(place)
         if not own:
             return _UNTOUCHED
-        tables, laid = self.world.asked[place].form.tables, Laid()
-        for number, mine in own.items():
-            if self.world.objects.table[number] in tables:
-                laid.own[number] = self.done[mine].written[number]
-                laid.versions[number] = mine
-        return laid
+        tables, table_of, done = self.world.asked[place].form.tables, self.world.objects.table, self.done
+        mine = {number: version for number, version in own.items() if table_of[number] in tables}
+        return Laid(mine, {number: done[version].written[number] for number, version in mine.items()})  # type: ignore[arg-type]
 
     def laid(self, place: Place, shared: Shared) -> Laid:
         """What a statement sees otherwise than the shared state has it."""
@@ -263,7 +266,8 @@ class Evaluation:
             if place[0] in self.world.effective:
                 name = self.world.history.transactions[place[0]].id
                 raise Undecidable(
-                    f"operation {place[1]} of {name} saw a version whose own statement has no version set"
+                    f"operation {place[1]} of {name} saw a version whose content is not known: its own statement has no version"
+                    " set, or came only later"
                 ) from None
             self.done[place] = Evaluated()
             return
@@ -301,10 +305,8 @@ class Evaluation:
                     row = None
                 evaluated.written[number] = evaluated.before[number] = row
 
-    def _listed(self, place: Place) -> list[int]:
-        return [
-            number for number in self.world.installed_by.get(place[0], ()) if place in self.world.lines[number].listed
-        ]
+    def _listed(self, place: Place) -> Sequence[int]:
+        return self.world.listed_at.get(place, ())
 
     def _version_before(self, number: int, txn: int) -> Place | None:
         at = self.world.before(number, txn)

@@ -10,8 +10,47 @@ from isolde.engines.certify.evaluate import Evaluation, Unknown
 from isolde.engines.certify.fit import Place
 from isolde.engines.certify.sentences import row_name, txn_name
 from isolde.engines.certify.told import Fault
+from isolde.engines.certify.world import World
 
 MISMATCH = "result-set-mismatch"
+
+
+def told_faults(world: World) -> Iterator[Fault]:
+    """The versions, told one by one, that no statement may see whatever they hold: for where statements cannot be run."""
+    for place, told in world.told.items():
+        if place[0] not in world.effective or place not in world.asked:
+            continue
+        for number, version in told.items():
+            if version is None or world.objects.table[number] not in world.asked[place].form.tables:
+                continue
+            fault = None
+            if version[0] != place[0]:
+                fault = _never_installed(world, place, number, version)
+            elif version[1] >= place[1]:
+                fault = _too_early(world, place, number)
+            if fault is not None:
+                yield fault
+
+
+def _too_early(world: World, place: Place, number: int) -> Fault:
+    reader = txn_name(world.history.transactions[place[0]].id)
+    text = f"{reader} saw {row_name(world.objects.name[number])} as it wrote it only later."
+    return Fault("future-read", (place[0],), text)
+
+
+def _never_installed(world: World, place: Place, number: int, version: Place) -> Fault | None:
+    """What is wrong with a version of another transaction; an order that is only partial may just not name it."""
+    reader, writer = (txn_name(world.history.transactions[txn].id) for txn in (place[0], version[0]))
+    what, line = row_name(world.objects.name[number]), world.lines.get(number)
+    if version[0] not in world.effective:
+        text = f"{reader} saw {what} as {writer} wrote it, and {writer} was aborted."
+        return Fault("aborted-read", (version[0], place[0]), text)
+    if line is None or not line.complete:
+        return None
+    if version[0] not in line.at or line.versions[line.at[version[0]]] != version:
+        text = f"{reader} saw {what} as {writer} wrote it, but that version was not the last of {writer}."
+        return Fault("intermediate-read", (version[0], place[0]), text)
+    return None
 
 
 class Faults:
@@ -22,15 +61,17 @@ class Faults:
         self.all: list[Fault] = []
         self.barred: set[tuple[Place, int]] = set()
         places = sorted(place for place in self.world.asked if place[0] in self.world.effective)
+        reads, told = self.world.reads, self.world.told
         for place in places:
-            if place in self.world.reads:
+            if place in reads and (place in told or reads[place].first is None):
                 self._version_set(place)
         for place in places:
             wrong = evaluation.done[place].wrong
             if wrong:
                 self._mismatch(place, wrong)
         for place in places:
-            self._without_version(place)
+            if evaluation.done[place].written:
+                self._without_version(place)
         self.all += self._orders()
 
     def _name(self, txn: int) -> str:
@@ -48,8 +89,6 @@ class Faults:
         world, (txn, index) = self.world, place
         told = world.told.get(place)
         alone = world.reads[place].first is None
-        if told is None and not alone:
-            return
         tables = world.asked[place].form.tables
         own = self.evaluation.own(place)
         numbers = {**(told or {}), **({number: None for number in own if number not in (told or {})} if alone else {})}
@@ -57,10 +96,9 @@ class Faults:
             if world.objects.table[number] not in tables:
                 continue
             what = row_name(world.objects.name[number])
-            reader = self._name(txn)
             if version is not None and version[0] == txn:
                 if version[1] >= index:
-                    self._fault("future-read", (txn,), f"{reader} saw {what} as it wrote it only later.")
+                    self.all.append(_too_early(world, place, number))
                     self.barred.add((place, number))
                 elif own.get(number, version) != version:
                     self._not_own(place, number, what)
@@ -68,17 +106,9 @@ class Faults:
             if number in own:
                 self._not_own(place, number, what)
                 continue
-            if version is None:
-                continue
-            writer = self._name(version[0])
-            line = world.lines.get(number)
-            if version[0] not in world.effective:
-                text = f"{reader} saw {what} as {writer} wrote it, and {writer} was aborted."
-                self._fault("aborted-read", (version[0], txn), text)
-                self.barred.add((place, number))
-            elif line is not None and (version[0] not in line.at or line.versions[line.at[version[0]]] != version):
-                text = f"{reader} saw {what} as {writer} wrote it, but that version was not the last of {writer}."
-                self._fault("intermediate-read", (version[0], txn), text)
+            fault = None if version is None else _never_installed(world, place, number, version)
+            if fault is not None:
+                self.all.append(fault)
                 self.barred.add((place, number))
 
     def _not_own(self, place: Place, number: int, what: str) -> None:
@@ -106,10 +136,12 @@ class Faults:
         """An INSERT over a live version, an UPDATE or DELETE of a dead one."""
         world = self.world
         for number, line in world.lines.items():
+            if not line.complete:
+                continue
             every = tuple(dict.fromkeys(line.every))
             for at, place in enumerate(every):
                 asked = world.asked.get(place)
-                if asked is None or not line.complete or asked.form.upsert:
+                if asked is None or asked.form.upsert:
                     continue
                 # Of a transaction's own versions only the last has to be listed: one that is not came just before.
                 own = self.evaluation.own(place).get(number)
@@ -118,6 +150,8 @@ class Faults:
                 try:
                     before = self.evaluation.content(number, version)
                 except Unknown:
+                    continue
+                if (asked.form.what == "insert") == (before is None):
                     continue
                 what, writer = row_name(world.objects.name[number]), self._name(place[0])
                 others = () if listed is None else (listed[0],)

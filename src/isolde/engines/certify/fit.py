@@ -13,6 +13,7 @@ from isolde.history.json_text import json_text
 
 Place = tuple[int, int]
 """A transaction by its position in the history, and the place of one of its operations."""
+_NOBODY: frozenset[int] = frozenset()
 Rows = Callable[[RowId], bool]
 """Whether a table and a key of its width are there."""
 
@@ -62,6 +63,9 @@ class _Fitting:
         if known_row is None:
             self.keys |= {op.key for t in history.transactions for op in t.ops if hasattr(op, "key")}
         self.line = 0
+        self.prefixes: dict[int, Seen] = {}
+        self.writing: dict[Place, bool] = {}
+        """Of statements that were named as writers, whether they can be."""
 
     def whole(self) -> Fitted:
         told, lines = self.placed.certificate, self.placed.lines
@@ -69,7 +73,7 @@ class _Fitting:
         for thing, installed in told.objects.items():
             self.line = lines.objects.get(thing, 0)
             self.known(thing)
-            versions = tuple(self.installed(thing, one) for one in installed.versions if one is not None)
+            versions = tuple([self.installed(thing, one) for one in installed.versions if one is not None])
             objects[thing] = Order(versions, installed.partial, None in installed.versions[:1])
         self.line = lines.commits
         commits = self.named(told.commits)
@@ -77,9 +81,12 @@ class _Fitting:
         for place, seen in told.reads.items():
             self.line = lines.reads.get(place, 0)
             sees = seen.sees
+            if sees is not None and not sees.without and not sees.also and not seen.versions:
+                reads[self.operation(place)] = self.prefix(sees.first)
+                continue
             reads[self.operation(place)] = Seen(
                 None if sees is None else sees.first,
-                frozenset(self.named(sees.without)) if sees is not None else frozenset(),
+                frozenset(self.named(sees.without)) if sees is not None else _NOBODY,
                 self.named(sees.also) if sees is not None else (),
                 {
                     self.known(thing): None if one is None else self.written(thing, one)
@@ -96,6 +103,13 @@ class _Fitting:
         if serial is not None:
             self.whole_serial(serial, effective)
         return Fitted(objects, commits, reads, serial, effective, told.source)
+
+    def prefix(self, first: int) -> Seen:
+        """What is seen of a prefix of ``commits``: most operations see one, and those of a transaction often the same."""
+        known = self.prefixes.get(first)
+        if known is None:
+            known = self.prefixes[first] = Seen(first, _NOBODY, (), {})
+        return known
 
     def known(self, thing: ObjectId) -> ObjectId:
         if isinstance(thing, RowId):
@@ -120,10 +134,11 @@ class _Fitting:
     def written(self, thing: ObjectId, version: VersionId) -> Place:
         """A version by position; its operation must be able to write the object."""
         place = self.operation(version)
-        op = self.history.transactions[place[0]].ops[place[1]]
         if isinstance(thing, RowId):
-            fits = isinstance(op, Sql) and not str(op.content.get("sql", "call")).lstrip().lower().startswith("select")
+            known = self.writing.get(place)
+            fits = self.writes_rows(place) if known is None else known
         else:
+            op = self.history.transactions[place[0]].ops[place[1]]
             fits = (
                 isinstance(op, Write | Append) or (isinstance(op, CompareAndSet) and op.applied)
             ) and op.key == thing
@@ -131,9 +146,18 @@ class _Fitting:
             raise self.wrong(f"operation {_shown(list(version))} writes no {_shown(thing)}", "an operation that does")
         return place
 
+    def writes_rows(self, place: Place) -> bool:
+        op = self.history.transactions[place[0]].ops[place[1]]
+        query = (
+            str(op.content.get("sql", "call")).lstrip().lower().startswith("select") if isinstance(op, Sql) else True
+        )
+        self.writing[place] = not query
+        return not query
+
     def operation(self, version: VersionId) -> Place:
         name, place = version
-        (at,) = self.named((name,))
+        found = self.positions.get(name)
+        at = self.named((name,))[0] if found is None else found
         if place >= len(self.history.transactions[at].ops):
             raise self.wrong(
                 f"{_shown(name)} has no operation {place}", f"one of its {len(self.history.transactions[at].ops)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from isolde._core import Columns
@@ -28,12 +28,13 @@ class Items:
         """The place among the item operations of a transaction's write of an object."""
         self._reads: list[tuple[Place, int, Place | None]] = []
         if evaluation is not None:
+            effective = world.effective
             self._reads = [
                 (place, number, version)
                 for place, done in evaluation.done.items()
-                if place[0] in world.effective
+                if done.used and place[0] in effective
                 for number, version in done.used
-                if (place, number) not in barred
+                if not barred or (place, number) not in barred
             ]
 
     # Edges
@@ -44,7 +45,7 @@ class Items:
         for line in lines.values():
             for (before, _), (after, _) in pairwise(line.versions):
                 yield before, after, "ww"
-            for first, second in line.again:
+            for first, second, _ in line.again:
                 yield first, second, "ww"
         for (txn, _), number, version in self._reads:
             line_read = lines.get(number)
@@ -55,6 +56,21 @@ class Items:
                 yield version[0], txn, "wr"
             if at + 1 < len(line_read.versions) and line_read.versions[at + 1][0] != txn:
                 yield txn, line_read.versions[at + 1][0], "rw"
+
+    def all_forward(self, placed: Mapping[int, int]) -> bool:
+        """Whether every edge leads forward in an order of the transactions that count."""
+        lines = self.world.lines
+        orders = {number: [placed.get(txn, -1) for txn, _ in line.versions] for number, line in lines.items()}
+        for number, order in orders.items():
+            if lines[number].again or -1 in order or any(a > b for a, b in pairwise(order)):
+                return False
+        for (txn, _), number, version in self._reads:
+            if number in orders:
+                order, here = orders[number], placed[txn]
+                at = INITIAL if version is None else lines[number].at[version[0]]
+                if (at >= 0 and order[at] > here) or (at + 1 < len(order) and order[at + 1] < here):
+                    return False
+        return True
 
     # The history
 
@@ -117,14 +133,17 @@ class Items:
             line = world.lines[number]
             installed.setdefault(line.versions[line.at[txn]][1], []).append(number)
         ops: list[str] = []
-        keys = self._keys
+        keys, width = self._keys, self._width
         for index in range(len(transaction.ops)):
             for number, version in reads.get((txn, index), ()):
                 key = keys.get(number) or self._key(number)
-                ops.append(f'["r",{key},{self._value(number, version)}]')
+                if version is None or self._readable:
+                    ops.append(f'["r",{key},{self._value(number, version)}]')
+                else:
+                    ops.append(f'["r",{key},{version[0] * width + version[1]}]')
             for number in installed.get(index, ()):
                 self._where[txn, number] = len(ops)
-                ops.append(f'["w",{self._key(number)},{self._value(number, (txn, index))}]')
+                ops.append(f'["w",{keys.get(number) or self._key(number)},{self._value(number, (txn, index))}]')
         return ",".join(parts) + ',"ops":[' + ",".join(ops) + "]}"
 
     def _key(self, number: int) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from isolde._core import Columns
 from isolde.engines.certify.duplicates import duplicate
 from isolde.engines.certify.fit import Fitted, Order, Place, Seen
-from isolde.engines.certify.sentences import txn_name
+from isolde.engines.certify.sentences import txn_name, wrote_again
 from isolde.engines.certify.told import Fault, Told
 from isolde.engines.certify.world import Undecidable
 from isolde.findings.model import Kind
@@ -83,9 +83,11 @@ class _Keys:
         for at, (txn, _) in enumerate(order.versions):
             following = order.versions[at + 1 : at + 2]
             if following and following[0][0] != txn and last[txn] != at:
-                text = (
-                    f"{self._name(txn)} wrote {render_value(key)} before and after {self._name(following[0][0])} did."
+                names, twice = (
+                    (self._name(txn), self._name(following[0][0])),
+                    order.versions[at] in order.versions[at + 1 :],
                 )
+                text = wrote_again(names[0], render_value(key), names[1], twice=twice)
                 self.edges.append((txn, following[0][0], "ww", text))
         self.lines[key] = _Line(
             kept, {txn: at for at, (txn, _) in enumerate(kept)}, not order.partial, order.from_initial

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from isolde.engines.certify.evaluate import Evaluation, Unknown
 from isolde.engines.certify.fit import Place
-from isolde.engines.certify.order import Edge, Graph, Rule
+from isolde.engines.certify.order import SERIAL, Edge, Graph, Rule
 from isolde.engines.certify.sentences import change, deed, txn_name
 from isolde.engines.certify.shared import Shared
 from isolde.engines.certify.statements import Asked, upsert_keys
@@ -104,6 +104,10 @@ class Predicates:
         order = graph.order()
         return None if order is None else order[1]
 
+    def all_forward(self, placed: dict[int, int]) -> bool:
+        """Whether every edge leads forward in an order of the transactions."""
+        return not self._backward(SERIAL, placed, placed)
+
     def make_all(self, kinds: frozenset[str]) -> None:
         """Every edge of these kinds that is not implied by others of its object: the last before, the first after."""
         shared = Shared(self.world, self.evaluation.content)
@@ -165,8 +169,11 @@ class Predicates:
     def differing(self, place: Place, here: int, writers: Writers) -> Iterator[tuple[int, int]]:
         """Of these, at least those whose version is not the one at this place of the order."""
         world = self.world
-        if world.reads[place].first is None:
+        seen = world.reads[place]
+        if seen.first is None:
             yield from self._objects(place)
+            return
+        if place not in world.told and writers.same_state(place, here):
             return
         tables = world.asked[place].form.tables
         numbers = dict.fromkeys(
@@ -300,6 +307,7 @@ class Writers:
 
     def __init__(self, world: World, effects: Mapping[int, int]) -> None:
         self.world, self.effects = world, effects
+        self.middles: dict[int, int] = {}
         self.all = sorted((txn for txn in world.installed_by if txn in effects), key=effects.__getitem__)
         self.placed = [effects[txn] for txn in self.all]
         none = len(world.commits)
@@ -315,6 +323,19 @@ class Writers:
         for at in range(len(ranks) - 1, -1, -1):
             lowest = min(lowest, ranks[at])
             self.lowest_after[at] = lowest
+
+    def same_state(self, place: Place, here: int) -> bool:
+        """Whether a statement plainly sees what those before a place of the order installed, and nothing else."""
+        seen = self.world.reads[place]
+        if seen.without or seen.also:
+            return False
+        first = seen.first or 0
+        middle = self.middles.get(here)
+        if middle is None:
+            middle = self.middles[here] = bisect_left(self.placed, here)
+        if middle > 0 and self.highest_before[middle - 1] >= first:
+            return False
+        return middle == len(self.all) or self.lowest_after[middle] >= first
 
     def differing(self, place: Place, here: int) -> Iterator[int]:
         """Those before a place of the order that a statement does not see, and those after it that it does."""

@@ -41,6 +41,18 @@ def row_name(name: RowId) -> str:
     return f"{name.table} {', '.join(str(part) for part in name.key)}"
 
 
+def wrote_again(writer: str, what: str, other: str, *, twice: bool) -> str:
+    """Why a transaction is before and after another one; ``twice``: one and the same operation of it is.
+
+    >>> wrote_again("T1", "x", "T2", twice=True)
+    'T1 wrote x before and after T2 did, by one operation: a duplicate write, which the database tells that it installed twice.'
+    """
+    text = f"{writer} wrote {what} before and after {other} did"
+    if twice:
+        return f"{text}, by one operation: a duplicate write, which the database tells that it installed twice."
+    return f"{text}."
+
+
 def deed(asked: Asked) -> str:
     """What a statement asked of its rows, as the end of a sentence that begins with the transaction."""
     text = _filled(asked.sql, asked.params)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isolde.engines.certify.answers import difference
-from isolde.engines.certify.running import Running
+from isolde.engines.certify.at_hand import AtHand, Laid
+from isolde.engines.certify.fit import Place
+from isolde.engines.certify.running import Evaluated, Running
 from isolde.engines.certify.sentences import txn_name
+from isolde.engines.certify.shared import Shared
+from isolde.engines.certify.statements import Asked
 from isolde.engines.certify.told import Fault
 from isolde.engines.certify.world import World
-from isolde.history import Key, Sql
+from isolde.history import Key, Operation, Sql
+from isolde.semantics.concrete.store import Store
 from isolde.semantics.tables.memory import MemoryTable
+from isolde.semantics.tables.view import Row
 
 NAME = "serialization-order-violation"
 
@@ -20,23 +26,18 @@ def replayed(world: World, serial: Sequence[int], *, session_order: bool, real_t
     wrong = _out_of_order(world, serial, session_order=session_order, real_time=real_time)
     if wrong is not None:
         return wrong
-    tables = [MemoryTable(info, world.catalog, []) for info in world.catalog.tables]
-    for number, row in enumerate(world.objects.initial):
-        if row is not None:
-            tables[world.objects.table[number]].restore(number, row)
     store = world.statements.over([], [])
+    state = Shared(world, _no_content)
+    tables, at_hand, nothing = state.tables, AtHand(world, store, state), Laid()
     for txn in serial:
         transaction = world.history.transactions[txn]
         for index, op in enumerate(transaction.ops):
             asked = world.asked.get((txn, index))
             if asked is None:
                 continue
-            running = Running(world, asked, store, tables, [{} for _ in tables])
-            evaluated = running.evaluated()
-            assert isinstance(op, Sql)
+            plain = at_hand.evaluated((txn, index), nothing)
+            evaluated = _run(world, asked, op, store, tables) if plain is None else plain
             wrong_answer = evaluated.wrong
-            if running.answer is not None:
-                wrong_answer = difference(op.content, asked.form, running.answer, world.sql.counts)
             if wrong_answer:
                 sql = " ".join(asked.sql.split())
                 text = (
@@ -50,6 +51,20 @@ def replayed(world: World, serial: Sequence[int], *, session_order: bool, real_t
                 if row is not None or number in table.rows:
                     table.restore(number, row)
     return None
+
+
+def _run(world: World, asked: Asked, op: Operation, store: Store, tables: Sequence[MemoryTable]) -> Evaluated:
+    """A statement on the state as it is, and how its answer differs."""
+    running = Running(world, asked, store, tables, [{} for _ in tables])
+    evaluated = running.evaluated()
+    assert isinstance(op, Sql)
+    if running.answer is not None:
+        evaluated.wrong = difference(op.content, asked.form, running.answer, world.sql.counts)
+    return evaluated
+
+
+def _no_content(number: int, version: Place | None) -> Row | None:
+    raise AssertionError(f"a replay asks for no version ({number}, {version}): it makes its rows itself")
 
 
 def _out_of_order(world: World, serial: Sequence[int], *, session_order: bool, real_time: bool) -> Fault | None:

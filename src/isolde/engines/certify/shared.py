@@ -21,6 +21,8 @@ class Shared:
         self.tables = [MemoryTable(info, world.catalog, []) for info in world.catalog.tables]
         self.passed = 0
         self.current: dict[int, int] = {}
+        self.versions: dict[int, Place] = {}
+        """The version that each object is at; those that are not here are at their initial one."""
         for number, row in enumerate(world.objects.initial):
             if row is not None:
                 self.tables[world.objects.table[number]].restore(number, row)
@@ -28,12 +30,14 @@ class Shared:
     def go_on(self) -> None:
         """Over the next commit. Of each object the last version in the object's own order counts."""
         world = self._world
-        txn = world.commits[self.passed]
+        txn, current = world.commits[self.passed], self.current
         for number in world.installed_by.get(txn, ()):
-            at = world.lines[number].at[txn]
-            if at > self.current.get(number, INITIAL):
-                self.current[number] = at
-                self._set(number, self._content(number, world.lines[number].versions[at]))
+            line = world.lines[number]
+            at = line.at[txn]
+            if at > current.get(number, INITIAL):
+                current[number] = at
+                version = self.versions[number] = line.versions[at]
+                self._set(number, self._content(number, version))
         self.passed += 1
 
     def _set(self, number: int, row: Row | None) -> None:

@@ -7,19 +7,20 @@ What joins tables, asks queries inside, or cuts its result with LIMIT is not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn
 
 from isolde.errors import OutsideFragment
-from isolde.semantics.concrete.changes import change_function
+from isolde.semantics.concrete.changes import change_function, rows_after_function
 from isolde.semantics.concrete.code import Unit, Writer, tuple_text
 from isolde.semantics.concrete.expressions import Body
 from isolde.semantics.concrete.queries import Loops, query_function, untested
 from isolde.semantics.concrete.store import Store, value_shape
+from isolde.semantics.core import primitives
 from isolde.semantics.core.catalog import Catalog, TableInfo
 from isolde.semantics.core.elaboration import elaborated
-from isolde.semantics.core.nodes import Column, Expression, below, query_of
+from isolde.semantics.core.nodes import Apply, Column, Constant, Expression, Logic, Variable, below, query_of
 from isolde.semantics.core.plan import Visit, plan
 from isolde.semantics.core.relations import (
     Aggregate,
@@ -37,7 +38,7 @@ from isolde.semantics.core.relations import (
     scans,
 )
 from isolde.semantics.core.scope import Variables
-from isolde.semantics.core.types import outside
+from isolde.semantics.core.types import Sort, outside
 from isolde.semantics.tables.view import Row, TableView, Undo
 from isolde.tx.dialects import Dialect
 from isolde.tx.schema import Schema
@@ -81,6 +82,10 @@ class Form:
     rekeys: bool = False
     target: int = -1
     """The table that a change changes."""
+    after: Callable[..., list[tuple[int, Row, Row]]] | None = None
+    """Of a simple update: from the rows that it matched, their numbers, the rows, and what they become."""
+    plain: bool = False
+    """Whether all that a statement does follows from the rows of its one table that it matched."""
     columns: frozenset[int] = frozenset()
     """Of a simple statement: the places of the columns that decide whether a row matches."""
 
@@ -121,13 +126,13 @@ class Statements:
         compiled = self.store.compiled
         values: tuple[Any, ...]
         if params:
-            values = tuple(params)
+            values = given = tuple(params)
             if sent := compiled.rules.sent:
                 values = tuple(sent[type(value)](value) if type(value) in sent else value for value in values)
             key: Hashable = (sql, tuple(map(value_shape, values)))
             known = self._forms.get(key)
             if known is not None:
-                return Asked(known, values, sql, tuple(params))
+                return Asked(known, values, sql, given)
             text, names, types = sql, tuple(f"p{at}" for at in range(1, len(params) + 1)), compiled.types(values)
         else:
             taken = shape(sql, self.dialect, value_shape)
@@ -188,7 +193,7 @@ class _Forming:
             gathers=query.grouping is not None or query.distinct is not None,
         )
         if simple and isinstance(query.source, Scan):
-            return replace(form, **self._by_row(query.source, query.where))
+            return replace(form, **self._by_row(query.source, query.where), plain=len(whole) == 1)
         if simple:
             return form
         return replace(form, **self._by_source(query))
@@ -218,7 +223,12 @@ class _Forming:
         if inner:
             by_row.pop("matches")
             by_row.pop("columns")
-        return replace(form, **by_row)
+            return replace(form, **by_row)
+        after = None
+        if isinstance(change, Update) and not form.rekeys and not form.returns:
+            after = self._after(change)
+        plain = after is not None or (isinstance(change, Delete) and not form.returns)
+        return replace(form, **by_row, after=after, plain=plain)
 
     def insert(self, text: str, insert: Insert) -> Form:
         unit = Unit()
@@ -267,7 +277,7 @@ class _Forming:
         assert isinstance(visit, Visit)
         loops = Loops(body, writer)
         writer.line("out = []")
-        writer.open(f"for number, r{scan.id} in {loops.candidates(visit)}:")
+        writer.open(f"for number, r{scan.id} in {_between(scan, visit, where, body) or loops.candidates(visit)}:")
         loops.test(untested(visit))
         loops.test(plan(scan, where).last)
         writer.line(f"out.append((number, r{scan.id}))")
@@ -288,6 +298,16 @@ class _Forming:
             "source_tables": (scan.table.position,),
             "columns": columns,
         }
+
+    def _after(self, change: Update) -> Callable[..., list[tuple[int, Row, Row]]] | None:
+        """What tells what rows become; ``None`` where generated ids are given."""
+        info = change.scan.table
+        if info.generated is not None and any(part.place == info.generated for part in change.sets):
+            return None
+        unit = Unit()
+        rows_after_function(unit, self.catalog, change, name="after", arguments=self.arguments)
+        finished: Callable[..., list[tuple[int, Row, Row]]] = unit.finish("after")
+        return finished
 
     def _by_source(self, query: Query) -> dict[str, Any]:
         """What tells the rows that a result is made of: their numbers stand after the last column of their tables."""
@@ -321,6 +341,51 @@ class _Forming:
         unit.add("given", self.arguments, body.memos, writer.lines)
         finished: Callable[..., list[Row]] = unit.finish("given")
         return finished
+
+
+_BOUNDS = {
+    primitives.GREATER_EQUAL: (True, False),
+    primitives.GREATER: (True, False),
+    primitives.LESS_EQUAL: (False, True),
+    primitives.LESS: (False, True),
+}
+"""Whether a comparison of a column with a value is a lower bound of the column, and whether it is an upper one."""
+
+
+def _between(scan: Scan, visit: Visit, where: tuple[Expression, ...], body: Body) -> str:
+    """Python text of the rows whose column of whole numbers lies between bounds that the conditions give; empty without one.
+
+    They are tested by all conditions all the same. Where a condition can fail, every row is looked at: which one fails first
+    must not depend on the index.
+    """
+    if visit.access is None or visit.access.unique is not None or visit.access.columns:
+        return ""
+    parts = [part for node in where for part in _conjuncts(node)]
+    if any(isinstance(one, Apply) and one.primitive.errors for node in where for one in below(node)):
+        return ""
+    bounds: dict[int, list[str]] = {}
+    for part in parts:
+        match part:
+            case Apply(primitive, (Column(source, place, type_) as column, (Variable() | Constant()) as value)) if (
+                primitive in _BOUNDS and source == scan.id and column.stored
+            ):
+                if type_.sort is Sort.INTEGER and value.type.sort is Sort.INTEGER:
+                    text = body.text(value)
+                    for at, bound in enumerate(_BOUNDS[primitive]):
+                        if bound and bounds.setdefault(place, ["None", "None"])[at] == "None":
+                            bounds[place][at] = text
+    if not bounds:
+        return ""
+    place, (low, high) = max(bounds.items(), key=lambda item: 2 - item[1].count("None"))
+    return f"S.tables[{scan.table.position}].between({place}, {low}, {high})"
+
+
+def _conjuncts(node: Expression) -> Iterator[Expression]:
+    if isinstance(node, Logic) and not node.decides:
+        yield from _conjuncts(node.left)
+        yield from _conjuncts(node.right)
+    else:
+        yield node
 
 
 def _only_counts(query: Query, aggregates: Sequence[Aggregate]) -> bool:

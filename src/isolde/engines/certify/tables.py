@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from isolde.engines.certify.evaluate import Circular, Evaluation, Unknown
-from isolde.engines.certify.faults import Faults
+from isolde.engines.certify.faults import Faults, told_faults
 from isolde.engines.certify.items import Items
 from isolde.engines.certify.order import (
     FLOW,
@@ -22,7 +22,7 @@ from isolde.engines.certify.order import (
 from isolde.engines.certify.predicates import Judge, Predicates
 from isolde.engines.certify.rows import contents_by_row
 from isolde.engines.certify.second import second_opinion
-from isolde.engines.certify.sentences import txn_name
+from isolde.engines.certify.sentences import row_name, txn_name, wrote_again
 from isolde.engines.certify.told import Fault, Told
 from isolde.engines.certify.values import read_by_value
 from isolde.engines.certify.world import Undecidable, World
@@ -38,6 +38,7 @@ _RULES: dict[Level, Rule] = {
     Level.STRICT_SNAPSHOT_ISOLATION: STRICT_SNAPSHOT,
     Level.STRICT_SERIALIZABLE: STRICT_SERIAL,
 }
+_STRICT = frozenset({Level.STRICT_SNAPSHOT_ISOLATION, Level.STRICT_SERIALIZABLE})
 # What an order of the graph that replays is a second opinion on.
 _SERIAL = frozenset({Level.REPEATABLE_READ, Level.SERIALIZABLE, Level.STRICT_SERIALIZABLE})
 # Their axioms order commits by more than these edges: all of the edges that they count are made.
@@ -56,12 +57,12 @@ def told_by_tables(
 
     ``evaluation``: the statements, if they were run already.
     """
-    again = [
-        (first, second, "ww", f"{_name(world, first)} wrote a row before and after {_name(world, second)} did.")
-        for line in world.lines.values()
-        for first, second in line.again
+    edges: list[tuple[int, int, Kind, str]] = [
+        (txn, other, "ww", wrote_again(_name(world, txn), row_name(name), _name(world, other), twice=twice))
+        for number, line in world.lines.items()
+        for txn, other, twice in line.again
+        for name in [world.objects.name[number]]
     ]
-    edges: list[tuple[int, int, Kind, str]] = [(a, b, "ww", text) for a, b, _, text in again]
     undecided = ""
     try:
         if any(not line.complete for line in world.lines.values()):
@@ -77,7 +78,7 @@ def told_by_tables(
     except Undecidable as reason:
         undecided = str(reason)
         items = Items(world, None, frozenset())
-        return Told(items.columns(), edges, items.versions(), (), undecided)
+        return Told(items.columns(), edges, items.versions(), tuple(told_faults(world)), undecided)
     faults = Faults(evaluation)
     barred = frozenset(faults.barred)
     items = Items(world, evaluation, barred)
@@ -119,8 +120,14 @@ def _settle(
     asked = set(levels)
     if asked & _WEAK:
         predicates.make_all(frozenset({"predicate-wr"}))
-    known = [*items.edges(), *(session_edges(world, world.effective) if session_order else ())]
     wish = _wish(world)
+    sessions = session_edges(world, world.effective) if session_order else []
+    if asked.isdisjoint(_STRICT):
+        likely = {txn: at for at, txn in enumerate(sorted(world.effective, key=lambda txn: (wish[txn], txn)))}
+        forward = all(likely[a] < likely[b] for a, b, _ in sessions) and items.all_forward(likely)
+        if forward and not predicates.found and predicates.all_forward(likely):
+            return likely
+    known = [*items.edges(), *sessions]
 
     def settled(rule: Rule) -> dict[int, int] | None:
         graph = Graph(rule, sorted(world.effective), wish, world.history.transactions)

@@ -54,6 +54,11 @@ class Overlay:
             key_of = self._keys[columns] = self._catalog.key(self.info.table, columns)
         return found + [(number, row) for number, row in changes.items() if row is not None and key_of(row) == key]
 
+    def between(self, column: int, low: Any, high: Any) -> Sequence[Numbered]:
+        changes = self.changes
+        found = [pair for pair in self._base.between(column, low, high) if pair[0] not in changes]
+        return found + [(number, row) for number, row in changes.items() if row is not None]
+
     def shared_row(self, number: int) -> Row | None:
         """The row as the shared table has it."""
         return self._base.rows.get(number)
@@ -122,6 +127,9 @@ class WithNumbers:
 
     def by_equal(self, columns: tuple[int, ...], key: Any) -> Sequence[Numbered]:
         return [(number, (*row, number)) for number, row in self._view.by_equal(columns, key)]
+
+    def between(self, column: int, low: Any, high: Any) -> Sequence[Numbered]:
+        return [(number, (*row, number)) for number, row in self._view.between(column, low, high)]
 
     def put(self, number: int | None, row: Row | None, same_keys: bool = False) -> int:  # noqa: ARG002
         raise AssertionError("a view that is only looked at is written to")

@@ -78,7 +78,7 @@ class Line:
     and ``listed`` the same as a set. ``ranks`` are
     the writers' places in ``commits`` where these only rise, so that they can be searched; else ``None``.
     ``last`` is, by transaction, the last of its operations that the certificate names.
-    ``again`` are pairs of transactions of which the first wrote before and after the second.
+    ``again`` are pairs of transactions of which the first wrote before and after the second, and whether by the same operation.
     """
 
     versions: list[Place]
@@ -87,7 +87,7 @@ class Line:
     listed: frozenset[Place]
     complete: bool
     ranks: list[int] | None
-    again: list[tuple[int, int]]
+    again: list[tuple[int, int, bool]]
     last: dict[int, int]
 
 
@@ -113,6 +113,8 @@ class World:
         }
         self.lines: dict[int, Line] = {}
         self.installed_by: dict[int, list[int]] = {}
+        self.listed_at: dict[Place, list[int]] = {}
+        """By operation, the objects of which the certificate names a version of it."""
         for thing, order in self.fitted.objects.items():
             assert isinstance(thing, RowId)
             self._add_line(self.objects.named(thing), order.versions, order.partial)
@@ -135,7 +137,7 @@ class World:
         again = []
         for at, (txn, _) in enumerate(versions):
             if at + 1 < len(versions) and versions[at + 1][0] != txn and last[txn] != at:
-                again.append((txn, versions[at + 1][0]))
+                again.append((txn, versions[at + 1][0], versions[at] in versions[at + 1 :]))
         ranks = [self.rank.get(txn, len(self.commits)) for txn, _ in kept]
         rising = all(a < b for a, b in pairwise(ranks))
         places = {txn: at for at, (txn, _) in enumerate(kept)}
@@ -148,6 +150,8 @@ class World:
         )
         for txn in places:
             self.installed_by.setdefault(txn, []).append(number)
+        for version in dict.fromkeys(versions):
+            self.listed_at.setdefault(version, []).append(number)
 
     def _read(self, at: int, index: int, op: object) -> None:
         if not isinstance(op, Sql):
@@ -161,7 +165,7 @@ class World:
                 raise Undecidable(f"operation {index} of {name} calls a procedure, whose statements are not recorded")
             return
         try:
-            self.asked[at, index] = self.statements.asked(content["sql"], tuple(content.get("params") or ()))
+            self.asked[at, index] = self.statements.asked(content["sql"], content.get("params") or ())
         except OutsideFragment as error:
             if at in self.effective:
                 raise Undecidable(f"operation {index} of {name}: {error}") from None
@@ -172,7 +176,7 @@ class World:
         """The same with these orders of some rows, which are whole, and these transactions taking effect."""
         other = copy(self)
         other.effective = effective
-        other.lines, other.installed_by = {}, {}
+        other.lines, other.installed_by, other.listed_at = {}, {}, {}
         for number, line in self.lines.items():
             other._add_line(number, orders.get(number, line.every), number not in orders and not line.complete)
         return other
