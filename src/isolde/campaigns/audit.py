@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
-from isolde._core import AS_USUAL, Reading
-from isolde.engines.audit.audit import BUDGET, AuditOptions, audit
+from isolde._core import AS_USUAL, Columns, Reading
+from isolde.engines.audit.audit import BUDGET, AuditOptions, audit, audit_stream
 from isolde.engines.audit.encoded import ENCODINGS, encoding_named
 from isolde.engines.audit.heuristics import heuristics_named
 from isolde.errors import UsageError
-from isolde.findings import Report
+from isolde.findings import LogSubject, Report
 from isolde.formats import decode, read
+from isolde.formats.jsonl import decode_history
 from isolde.formats.lines import places_in
 from isolde.formats.tables import sql_history
 from isolde.history import History, TxnId
+from isolde.history.json_text import DECODER
 from isolde.levels import Level
 
 PAPER = "paper"
+STREAMED_MIN = 20_000
+"""Of logs with so many transactions not all are held in memory at once, as long as they can be followed."""
+CHUNK = 5_000
 DEFINITIONS = ("default", PAPER)
 __all__ = ["BUDGET", "DEFINITIONS", "ENCODINGS", "AuditQuestion", "audit_file", "audit_history"]
 
@@ -62,9 +68,36 @@ class AuditQuestion:
 
 def audit_file(path: str, question: AuditQuestion, *, format: str | None = None, reading: Reading = AS_USUAL) -> Report:
     """Reads the log at ``path`` (``-`` is standard input) and judges it."""
+    return audit_columns(read(path, format, reading), question, path, reading)
+
+
+def audit_columns(columns: Columns, question: AuditQuestion, name: str, reading: Reading = AS_USUAL) -> Report:
+    """Judges a log that was read; ``name`` is its path."""
     with _no_collections():
-        history = decode(read(path, format, reading))
-        return audit_history(history, question, path, places_in(path, history, reading))
+        if columns.counts().transactions >= STREAMED_MIN:
+            found = _streamed(columns, question, name)
+            if found is not None:
+                return found
+        history = decode(columns)
+        return audit_history(history, question, name, places_in(name, history, reading))
+
+
+def _streamed(columns: Columns, question: AuditQuestion, name: str) -> Report | None:
+    """The same for a long log, a few transactions at a time. ``None``: it has to be held in memory to be judged."""
+    header = decode_history(columns.to_jsonl([]))
+    if "rows" not in header.extra:
+        return None
+    counts = columns.counts()
+    subject = LogSubject(name, counts.transactions, counts.committed, counts.operations)
+    return audit_stream(sql_history(header, name), lambda: _lines(columns), question.options(), subject)
+
+
+def _lines(columns: Columns) -> Iterator[Mapping[str, Any]]:
+    total = columns.counts().transactions
+    for first in range(0, total, CHUNK):
+        text = columns.to_jsonl(range(first, min(first + CHUNK, total))).decode()
+        # The first line is the header. In JSON, a line break inside of a text is spelled otherwise.
+        yield from DECODER.decode(f"[{text.rstrip()[text.index(chr(10)) + 1 :].replace(chr(10), ',')}]")
 
 
 @contextmanager

@@ -6,11 +6,13 @@ import click
 
 from isolde._core import FailedCas
 from isolde.campaigns.audit import BUDGET, DEFINITIONS, ENCODINGS, AuditQuestion, audit_file
+from isolde.campaigns.growing import follow_log
 from isolde.cli.files import answer_each
-from isolde.cli.keeping import report_option
+from isolde.cli.keeping import Keeping, report_option
 from isolde.cli.main import paint
 from isolde.cli.reading import reading_of, reading_options
 from isolde.errors import UsageError
+from isolde.findings import Report
 from isolde.formats import NAMES
 from isolde.report.any import as_document, as_text
 
@@ -76,6 +78,11 @@ from isolde.report.any import as_document, as_text
 @click.option(
     "--witness-order", is_flag=True, help="Print the order that explains a satisfied level, and what was read."
 )
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="LOG grows: judge it while it does, until a violation is seen, the run is over, or Ctrl-C asks for the verdict so far.",
+)
 @report_option
 def audit(
     logs: tuple[str, ...],
@@ -94,7 +101,8 @@ def audit(
     heuristics: str,
     encoding: str | None,
     witness_order: bool,
-    report: str | None,
+    follow: bool,
+    report: Keeping,
 ) -> int:
     """Could a correct database have given these answers to these SQL transactions?
 
@@ -106,9 +114,17 @@ def audit(
         names, definition, pairs, session_order, skip_unsupported, budget, seconds, witness_order, heuristics, encoding
     )
     reading = reading_of(failed_cas, line_limit, size_limit)
+    if follow and (len(logs) > 1 or logs[0] == "-" or format is not None):
+        raise UsageError("--follow takes one file of JSON Lines, or the directory of a run")
+
+    def judge(_: int, path: str) -> Report:
+        if follow:
+            return follow_log(path, question, reading=reading)
+        return audit_file(path, question, format=format, reading=reading)
+
     return answer_each(
         logs,
-        lambda _, path: audit_file(path, question, format=format, reading=reading),
+        judge,
         text=lambda found: as_text(found, paint),
         document=as_document,
         as_json=as_json,

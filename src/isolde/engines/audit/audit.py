@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from math import prod
+from typing import Any
 
 from isolde.engines.audit.decide import Decision, decide
 from isolde.engines.audit.encoded import Encoding
 from isolde.engines.audit.heuristics import ALL, Heuristics
 from isolde.engines.audit.log import Entry, Log, Refused, log_of
+from isolde.engines.audit.models import StoreReading, known_settings, readings_of, store_of, store_reading
 from isolde.engines.audit.readings import READINGS, WEAKER, Reading, reading_of
+from isolde.engines.audit.regions import standing_for_all
 from isolde.engines.audit.replay import Replay
 from isolde.engines.audit.search import Allowance, End, Search
-from isolde.engines.audit.stores import (
-    CHECKS_OF_A_PLAN,
-    LOCKS_OF_A_PLAN,
-    StoreReading,
-    contradicted,
-    explains,
-    failing_statement,
-    known_settings,
-    readings_of,
-    store_of,
-    store_reading,
-)
-from isolde.engines.audit.unknowns import REASON, guesses, has_unknowns
+from isolde.engines.audit.stores import CHECKS_OF_A_PLAN, LOCKS_OF_A_PLAN, contradicted, explains, failing_statement
+from isolde.engines.audit.stream import Stream, streamed
+from isolde.engines.audit.unknowns import REASON, TRIES_MAX, guesses, has_unknowns
 from isolde.engines.audit.violation import blame, core, failing_prefix, no_run, witness_order
 from isolde.findings import (
     AtLevel,
@@ -125,6 +119,41 @@ def audit(history: SqlHistory, options: AuditOptions, name: str = "log") -> Repo
     return Report(subject, tuple(_judged(log, asked, options) for asked in questions))
 
 
+def audit_stream(
+    header: SqlHistory,
+    lines: Callable[[], Iterator[Mapping[str, Any]]],
+    options: AuditOptions,
+    subject: LogSubject,
+) -> Report | None:
+    """The same for a log that comes line by line, of which nothing is kept. ``None``: that is not enough to judge it.
+
+    ``lines`` gives all transactions from the beginning, once for each level.
+    """
+    questions = streamable(header, options)
+    findings = []
+    for asked in questions:
+        deadline = None if options.seconds is None else time.monotonic() + options.seconds
+        found = streamed(header, lines(), asked, session_order=options.session_order, deadline=deadline)
+        if found is None:
+            return None
+        findings.append(explained_stream(found))
+    return Report(subject, tuple(findings)) if findings else None
+
+
+def streamable(header: SqlHistory, options: AuditOptions) -> list[Reading]:
+    """The levels that are asked for, if a log can be judged at each of them while it comes; else none."""
+    questions = [options.asked(level, header.settings) for level in options.levels]
+    plain = not (options.order or options.encoding or options.paper or options.skip_unsupported or has_unknowns(header))
+    found = [asked for asked in questions if isinstance(asked, Reading)]
+    return found if plain and options.heuristics == ALL and len(found) == len(questions) else []
+
+
+def explained_stream(stream: Stream) -> Finding:
+    """What is said of a log that was explained while it came."""
+    spent = Spent(time.monotonic() - stream.began, (("explored", stream.transactions),))
+    return Finding(LogExplained(_under(stream.reading)), Verdict.SATISFIED, "replay", spent)
+
+
 def _guessed(history: SqlHistory, asked: Asked, options: AuditOptions) -> Finding:
     """The same for a log whose first rows nobody knows."""
     began = time.monotonic()
@@ -132,7 +161,9 @@ def _guessed(history: SqlHistory, asked: Asked, options: AuditOptions) -> Findin
     session_order = options.session_order and not options.paper and options.encoding is None
     tries = 0
     reason = REASON
-    for guess in guesses(history):
+    every = standing_for_all(history, TRIES_MAX)
+    refuting: list[Finding] = []
+    for guess in guesses(history, every):
         if deadline is not None and time.monotonic() > deadline:
             break
         tries += 1
@@ -142,11 +173,30 @@ def _guessed(history: SqlHistory, asked: Asked, options: AuditOptions) -> Findin
             named = history.statement_at(refused.what.transaction, refused.what.statement)
             reason = f"{named}: {refused.what.reason}"
             break
-        found = _judged(log, asked, replace(options, budget=min(options.budget, GUESS_STEPS)), explain=False)
+        one = replace(options, budget=min(options.budget, GUESS_STEPS))
+        found = _judged(log, asked, one, explain=every is not None)
         if found.verdict is Verdict.SATISFIED:
             return replace(found, spent=Spent(time.monotonic() - began, (*found.spent.counts, ("guesses", tries))))
+        if found.verdict is Verdict.VIOLATED:
+            refuting.append(found)
     spent = Spent(time.monotonic() - began, (("guesses", tries),))
+    if every is not None and len(refuting) == tries == prod(map(len, every.values())):
+        # Of beginnings that no value explains, the shortest is the longest of those that single values do not.
+        longest = max(refuting, key=_prefix_length)
+        return replace(longest, spent=spent, evidence=tuple(map(_whatever, longest.evidence)))
     return Finding(LogExplained(_under(asked)), Verdict.UNDECIDED, "replay", spent, (NotProved(reason),))
+
+
+def _prefix_length(finding: Finding) -> int:
+    return max((one.length for one in finding.evidence if isinstance(one, FailingPrefix)), default=0)
+
+
+def _whatever(evidence: Evidence) -> Evidence:
+    """The same of a log with unknown first values: what is expected is so for one of them."""
+    if not isinstance(evidence, FailingPrefix):
+        return evidence
+    sentence = f"Whatever the unknown first values are, nothing explains this; for one of them: {evidence.explanation}"
+    return replace(evidence, explanation=sentence, explained_by=())
 
 
 def _under(asked: Asked) -> Under:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
@@ -68,7 +68,11 @@ class Following:
     """Those whose turn it was, and that did not fit."""
     _times: array[int] = field(default_factory=lambda: array("q"))
     _ends: array[int] = field(default_factory=lambda: array("q"))
-    _position: array[int] = field(init=False)
+    _position: array[int] = field(default_factory=lambda: array("q"))
+    _order: array[int] = field(default_factory=lambda: array("q"))
+    """The numbers of those that are placed."""
+    _known: dict[int, Entry] = field(default_factory=dict)
+    """Those that came, but for those that nobody takes back any more."""
     _ahead: list[tuple[int, int, Entry]] = field(default_factory=list)
     _doubted: dict[int, Entry] = field(default_factory=dict)
     _after_doubt: dict[int, list[int]] = field(default_factory=dict)
@@ -76,23 +80,51 @@ class Following:
 
     def __post_init__(self) -> None:
         self.timeline = Timeline(self.replay)
-        self._position = array("q", [-1]) * len(self.replay.log.entries)
         self._timed = self.replay.log.timed
 
     def run(self) -> bool:
         """Whether an explanation was found; then the timeline has it."""
-        for entry in self._in_order():
-            if self._position[entry.number] >= 0:
-                continue
-            if not self.allowance.step():
-                self.stuck = entry
+        coming: Iterable[Entry] = self.entries
+        if self.by_serial:
+            coming = sorted(self.entries, key=lambda entry: entry.serial or 0)
+        return all(self.offer(entry) for entry in coming) and self.finish()
+
+    def offer(self, entry: Entry) -> bool:
+        """The next entry, in the order of ``end``; whether it may go on. It is taken when its turn comes."""
+        self.note(entry)
+        if entry.maybe:
+            return True
+        timed = self._timed and not self.by_end and not self.by_serial
+        time = commit_time(entry) if timed else entry.number
+        heappush(self._ahead, (time or 0, entry.number, entry))
+        return len(self._ahead) < (1 if self.by_end or self.by_serial else AHEAD) or self._next()
+
+    def catch_up(self, time: int) -> bool:
+        """Takes all that had committed by a time, without waiting for others to compare them with."""
+        while self._ahead and self._ahead[0][0] < time:
+            if not self._next():
                 return False
-            if not self.take(entry):
+        return True
+
+    def finish(self) -> bool:
+        """No other comes: whether all of them are explained."""
+        while self._ahead:
+            if not self._next():
                 return False
         if self.waiting and not self._mend():
             self.stuck = next(iter(self.waiting.values())).entry
             return False
         return True
+
+    def _next(self) -> bool:
+        """Takes the one that committed first of those that are known."""
+        entry = heappop(self._ahead)[2]
+        if self._position[entry.number] >= 0:
+            return True
+        if not self.allowance.step():
+            self.stuck = entry
+            return False
+        return self.take(entry)
 
     def take(self, entry: Entry) -> bool:
         """The next entry: it is placed, or waits; whether it may go on."""
@@ -107,30 +139,11 @@ class Following:
             self._let_go()
         return True
 
-    def _in_order(self) -> Iterator[Entry]:
-        """Entries by the time of their commit; the next ones by ``end`` are in ``_ahead``. Those in doubt are kept aside."""
-        ahead, coming = self._ahead, iter(self.entries)
-        width = 1 if self.by_end else AHEAD
-        if self.by_serial:
-            coming, width = iter(sorted(self.entries, key=lambda entry: entry.serial or 0)), 1
-        more = True
-        while True:
-            while more and len(ahead) < width:
-                entry = next(coming, None)
-                if entry is None:
-                    more = False
-                    break
-                self.note(entry)
-                if not entry.maybe:
-                    timed = self._timed and not self.by_end and not self.by_serial
-                    time = commit_time(entry) if timed else entry.number
-                    heappush(ahead, (time or 0, entry.number, entry))
-            if not ahead:
-                return
-            yield heappop(ahead)[2]
-
     def note(self, entry: Entry) -> None:
         """What has to be known of an entry before it is taken; those of unknown outcome are never taken, but kept aside."""
+        self._known[entry.number] = entry
+        while len(self._position) <= entry.number:
+            self._position.append(-1)
         for doubted in entry.before:
             if doubted in self._doubted:
                 self._after_doubt.setdefault(doubted, []).append(entry.number)
@@ -141,7 +154,10 @@ class Following:
         """Forgets states that nobody goes back to: no snapshot is that old, and no repair takes so many placements back."""
         length = len(self.timeline)
         if length % KEPT == 0:
+            before = self.timeline.first
             self.timeline.let_go(length - KEPT)
+            for place in range(before, self.timeline.first):
+                self._known.pop(self._order[place], None)
 
     def _blocks(self, entry: Entry) -> bool:
         """Whether it is too late for others to come first: too many wait, or time has passed."""
@@ -274,6 +290,7 @@ class Following:
     def _placed(self, entry: Entry) -> None:
         """Notes an entry that the timeline has got."""
         self._position[entry.number] = len(self._times)
+        self._order.append(entry.number)
         time = commit_time(entry) or 0
         self._times.append(max(time, self._times[-1]) if self._times else time)
         self._ends.append(_UNKNOWN if entry.end is None or entry.maybe else entry.end)
@@ -303,9 +320,9 @@ class Following:
         return False
 
     def _mended(self, length: int) -> bool:
-        entries = self.replay.log.entries
+        entries = self._known
         gone = self.timeline.cut(length)
-        del self._times[length:], self._ends[length:]
+        del self._times[length:], self._ends[length:], self._order[length:]
         for one in gone:
             self._position[one.number] = -1
         must = {one.number: entries[one.number] for one in gone} | {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -38,10 +39,12 @@ class Entry:
     end: int | None
     before: tuple[int, ...] = ()
     """Those just before it in its session, by number: back to one whose outcome is known."""
-    turn: int = 0
+    turn: int | Decimal = 0
     """Its place in its session."""
     serial: int | Decimal | None = None
     """Where the database says that it comes; only a hint."""
+    aborted: bool = False
+    """It did not take effect; what it was answered is not judged. Such entries are not in a log, but see ``aborted``."""
 
     @property
     def tables(self) -> frozenset[str]:
@@ -142,6 +145,26 @@ def log_of(history: SqlHistory, *, skip_unsupported: bool = False, session_order
             )
         )
     return log
+
+
+def aborted(log: Log) -> list[Entry]:
+    """The aborted transactions as entries that may take part, as far as their statements can be run."""
+    compiling = Compiling(log.history, log.store, log.tables_change)
+    turns: dict[Key, int] = {}
+    found: list[Entry] = []
+    for one in log.history.transactions:
+        turns[one.session] = turns.get(one.session, 0) + (one.status is not Status.ABORTED)
+        if one.status is not Status.ABORTED:
+            continue
+        asks = []
+        with suppress(OutsideFragment, MalformedProgram, InputError):
+            for op in one.ops:
+                asks.append(replace(compiling.ask(_content(op)), free=True))
+        number = len(log.entries) + len(found)
+        # It comes before those of its session that take part after it.
+        turn = turns[one.session] - Decimal("0.5")
+        found.append(Entry(number, one.id, one.session, tuple(asks), True, one.start, one.end, (), turn, None, True))
+    return found
 
 
 def _content(op: Operation) -> Any:

@@ -1,115 +1,48 @@
 """Is there a run of a store model that gives every answer of a log? What that database can do, instead of a definition.
 
-The statements of all sessions are sent to the model one after the other, in an order that keeps sessions and real time (a
-statement that was answered before another one was sent comes before it), the recorded order first. A branch ends where an
-answer differs. Aborted transactions are left out: what they did is seen by nobody, and when a database gives up is its own
-affair. A statement that was told to have failed because of others (a deadlock, say) is left out for the same reason.
+The log is followed along its recorded times (``along.py``), which finds runs. Where that finds none, all orders are tried in
+which the sessions may have sent their statements that keep sessions and real time (a statement that was answered before another
+one was sent comes before it), and a branch ends where an answer differs; of a long log, only the part around the answer that
+nothing gave.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from isolde.engines.audit.answers import CONCURRENCY, same_bag, same_list
+from isolde.engines.audit.along import Along
 from isolde.engines.audit.compiling import Ask
 from isolde.engines.audit.log import Entry, Log
+from isolde.engines.audit.models import PLANNED_LOCKS, StoreReading
 from isolde.engines.audit.parts import PART_STEPS, parts_of
+from isolde.engines.audit.script import SEES_ABORTED, Action, Due, Script, locks
 from isolde.engines.audit.search import Allowance, End
-from isolde.errors import ExecutionError, InputError, OutsideFragment, UsageError
-from isolde.levels.stores import STORE_LEVELS, StoreName, store_level, store_settings
+from isolde.errors import ExecutionError, InputError, OutsideFragment
+from isolde.history import Status
 from isolde.semantics.core.plan import Visit, plan
 from isolde.semantics.core.relations import Delete, Query, Update
-from isolde.semantics.stores import Ended, Failed, Model, Result, Returned, State, Step, Waits, store_model
-from isolde.tx.dialects import Dialect
+from isolde.semantics.stores import State
 from isolde.tx.expressions import Exists, InQuery
 from isolde.tx.queries import Select
-from isolde.tx.sql import statement as read_statement
 from isolde.tx.statements import Delete as SpokenDelete
-from isolde.tx.statements import Insert
 from isolde.tx.statements import Update as SpokenUpdate
 from isolde.tx.walk import parts as parts_of_node
 
-_DIALECTS = {Dialect.POSTGRESQL: "postgresql", Dialect.MYSQL: "mysql", Dialect.SQLITE: "sqlite"}
-_NOT_CONSIDERED = "read-uncommitted"
 _CHECKS_AGAIN = "postgresql:read-committed"
-_PLANNED_LOCKS = frozenset({"mariadb", "mysql"})
 LOCKS_OF_A_PLAN = "no run was found, but statements waited in the model for locks that depend on the server's plan"
 CHECKS_OF_A_PLAN = (
     "no run was found, but rows were checked again by a condition with EXISTS or IN, which depends on the server's plan"
 )
+ROWS_OF_ABORTED = "no run was found, but aborted transactions, which a log does not judge, are seen at read uncommitted"
+WAITS_OF_ABORTED = "no run was found, but aborted transactions, which a log does not judge, may have held up statements"
 _STATEMENT_SNAPSHOTS = frozenset({"read-committed"})
 EXACT_MAX = 60
 """Of longer logs not every beginning is judged anew."""
 FRAMES_KEPT = 500
 """Steps that a search of a long log can take back."""
-_STRENGTH = {"serializable": 0, "repeatable-read": 1, "read-committed": 2, "immediate": 0, "deferred": 1}
-
-
-@dataclass(frozen=True, slots=True)
-class StoreReading:
-    """A store model at one of its levels, with the settings that change what the level does."""
-
-    store: str
-    isolation: str
-    settings: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def name(self) -> str:
-        return f"{self.store}:{self.isolation}"
-
-
-def store_reading(name: str, settings: Mapping[str, str]) -> StoreReading:
-    """``postgresql:read-committed`` with settings; unknown names are refused."""
-    store, _, level = name.partition(":")
-    if store not in [one.value for one in StoreName]:
-        raise UsageError(f"there is no model of {store!r}; there are {', '.join(one.value for one in StoreName)}")
-    found = store_level(store, level, settings)
-    return StoreReading(store, found.level, tuple(store_settings(store, settings).items()))
-
-
-def store_of(log: Log) -> str:
-    """The model of the database that a log comes from, by its header."""
-    named = log.history.store.split()[:1]
-    known = [one.value for one in StoreName]
-    return named[0].lower() if named and named[0].lower() in known else _DIALECTS[log.history.dialect]
-
-
-def readings_of(log: Log, settings: Mapping[str, str]) -> list[StoreReading]:
-    """The levels of the log's own database, the strongest first; read uncommitted is not considered.
-
-    A database that has no model has none, whichever dialect it speaks (DuckDB's is PostgreSQL's).
-    """
-    store = store_of(log)
-    if log.history.store and log.history.store.lower().split()[:1] != [store]:
-        return []
-    known = [row.level for row in STORE_LEVELS if row.store.value == store and row.level != _NOT_CONSIDERED]
-    strongest = sorted(dict.fromkeys(known), key=lambda level: _STRENGTH.get(level, 0))
-    return [store_reading(f"{store}:{level}", settings) for level in strongest]
-
-
-def known_settings(store: str, header: Mapping[str, str]) -> dict[str, str]:
-    """Those of a log's header that the model of a store knows."""
-    if store not in [one.value for one in StoreName]:
-        return {}
-    known = store_settings(store, {})
-    return {name: value for name, value in header.items() if name in known}
-
-
-@dataclass(frozen=True, slots=True)
-class _Action:
-    """Something that a session sends: a statement, or the end of its transaction. Times are those of its answer."""
-
-    entry: Entry
-    place: int
-    ask: Ask | None
-    start: int | None
-    end: int | None
-    time: int
-
-    @property
-    def ends(self) -> bool:
-        return self.ask is None
+ALONG_STEPS = 40_000
+"""Actions that are sent again in repairs of a log that is followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +51,7 @@ class _Node:
 
     state: State
     sent: tuple[int, ...]
-    due: tuple[tuple[str, _Action], ...] = ()
+    due: Due = ()
 
 
 @dataclass(slots=True)
@@ -138,8 +71,8 @@ class StoreSearch:
     allowance: Allowance
     refused: str = ""
     furthest: int = 0
-    model: Model = field(init=False)
-    _sessions: dict[str, list[_Action]] = field(init=False)
+    script: Script = field(init=False)
+    _sessions: dict[str, list[Action]] = field(init=False)
     _names: list[str] = field(init=False)
     _needed: list[int] = field(init=False)
     """How many of its actions each session must have sent: all of known outcome."""
@@ -147,8 +80,6 @@ class StoreSearch:
     """Whether it may go back as far as it likes; if not, a search that ends by itself without a run says nothing."""
     stuck: tuple[Entry, int] | None = None
     """The statement that the furthest try did not get past."""
-    _ordered_ties: bool = False
-    _waited: bool = False
     _furthest: _Node | None = None
 
     def run(self) -> End:
@@ -164,66 +95,18 @@ class StoreSearch:
             return End.SPENT
 
     def _prepare(self) -> None:
-        history = self.log.history
-        rows = {table: history.known_rows(table) for table in history.rows}
-        self.model = store_model(
-            self.reading.store,
-            history.schema,
-            rows,
-            dict(self.reading.settings),
-            counts_found=history.counts != "changed",
-        )
-        sessions: dict[str, list[_Action]] = {}
-        for entry in sorted(self.entries, key=lambda entry: entry.turn):
-            sessions.setdefault(repr(entry.session), []).extend(self._actions(entry))
-        self._sessions = sessions
-        self._names = list(sessions)
+        self.script = Script(self.log, self.reading, self.entries)
+        self._sessions = self.script.sessions
+        self._names = list(self._sessions)
         self._needed = [
             max((place for place, action in enumerate(actions, 1) if not action.entry.maybe), default=0)
-            for actions in sessions.values()
+            for actions in self._sessions.values()
         ]
-
-    def _actions(self, entry: Entry) -> list[_Action]:
-        found = []
-        fallback = entry.number * 1_000
-        for place, ask in enumerate(entry.asks):
-            if ask.error in CONCURRENCY:
-                continue
-            self._refuse(ask, self.log.history.statement_at(entry.id, place))
-            start = ask.start if ask.start is not None else entry.start
-            end = ask.end if ask.end is not None else entry.end
-            middle = fallback + place if start is None or end is None else (start + end) // 2
-            if entry.end is not None and (ask.start is None or not ask.is_query):
-                # What changes rows may have waited for them: it was done just before its answer.
-                middle = entry.end if ask.end is None else ask.end
-            found.append(_Action(entry, place, ask, start, None if entry.maybe and ask.end is None else end, middle))
-        last = entry.asks[-1].end if entry.asks else None
-        start = last if last is not None else entry.start
-        end = None if entry.maybe else entry.end
-        middle = fallback + 999 if start is None or end is None else (start + end) // 2
-        if last is None and entry.end is not None:
-            middle = entry.end
-        found.append(_Action(entry, len(entry.asks), None, start, end, middle))
-        return found
-
-    def _refuse(self, ask: Ask, named: str) -> None:
-        if ask.text.startswith("CALL ") or ask.text.lower().lstrip().startswith(("create", "drop")):
-            raise InputError(
-                f"{named}: a store model cannot run '{ask.text[:40]}' of a log; judge it at a level of the literature"
-            )
-        node = read_statement(ask.text, self.log.history.dialect, "log", strict=False)
-        if isinstance(node, Insert) and node.columns:
-            table = self.log.history.schema.tables.get(node.table)
-            missing = [c.name for c in table.columns if c.generated and c.name not in node.columns] if table else []
-            if missing:
-                raise InputError(
-                    f"{named}: which id {node.table}.{missing[0]} gets is up to the server; a log cannot be judged by it"
-                )
 
     # Searching
 
     def _search(self) -> End:
-        root = _Node(self.model.initial(), (0,) * len(self._names))
+        root = _Node(self.script.model.initial(), (0,) * len(self._names))
         frames = [_Frame(root, self._steps(root))]
         dead: set[Hashable] = set()
         dropped = False
@@ -253,28 +136,51 @@ class StoreSearch:
         if dropped:
             self.stuck = self.next_action()
             return End.SPENT
-        if self._ordered_ties:
+        if self.script.ordered_ties:
             self.refused = "an answer has the right rows in another order, which the model cannot judge"
             return End.SPENT
-        if self._waited and self.reading.store in _PLANNED_LOCKS and not self._all_by_key():
+        if self.script.waited and self.reading.store in PLANNED_LOCKS and not self._all_by_key():
             # The model locks all that a plan may look at; the server's plan may look at less, and let others pass.
             self.refused = LOCKS_OF_A_PLAN
             return End.SPENT
-        if self._waited and self.reading.name == _CHECKS_AGAIN and self._asks_again():
+        if self.script.waited and self.reading.name == _CHECKS_AGAIN and self._asks_again():
             # A row that changed meanwhile is checked again with the rows that EXISTS or IN joined it to, if the plan joins.
             self.refused = CHECKS_OF_A_PLAN
             return End.SPENT
+        if self._aborted_matter():
+            self.refused = ROWS_OF_ABORTED if self.reading.isolation == SEES_ABORTED else WAITS_OF_ABORTED
+            return End.SPENT
         return End.NONE
+
+    def _aborted_matter(self) -> bool:
+        """Whether those that are left out may have been seen, or may have held up a statement in the middle of its rows."""
+        aborted = [one for one in self.log.history.transactions if one.status is Status.ABORTED]
+        if not aborted or self.reading.store == "sqlite":
+            return False
+        if self.reading.isolation == SEES_ABORTED:
+            return True
+        asks = [action for actions in self._sessions.values() for action in actions if action.ask is not None]
+        held_up = [one for one in asks if one.ask is not None and not self._undivided(one.ask)]
+        return any(
+            (one.end is None or action.start is None or one.end >= action.start)
+            and (action.end is None or one.start is None or one.start <= action.end)
+            for action in held_up
+            for one in aborted
+        )
+
+    def _undivided(self, ask: Ask) -> bool:
+        """Whether a statement looks at one state, however long it waits: a plain query, or a row by its key."""
+        spoken = self.script.spoken(ask)
+        plain = isinstance(spoken, Select) and not locks(spoken) and self.reading.isolation != "serializable"
+        return plain or self._by_key(ask)
 
     def _asks_again(self) -> bool:
         """Whether a change or a locking query has a query in its condition that PostgreSQL may turn into a join."""
         for actions in self._sessions.values():
             for action in actions:
                 if action.ask is not None:
-                    spoken = read_statement(action.ask.text, self.log.history.dialect, "log", strict=False)
-                    changes = isinstance(spoken, SpokenUpdate | SpokenDelete) or (
-                        isinstance(spoken, Select) and spoken.lock is not None
-                    )
+                    spoken = self.script.spoken(action.ask)
+                    changes = isinstance(spoken, SpokenUpdate | SpokenDelete) or (locks(spoken))
                     if changes and any(isinstance(part, InQuery | Exists) for part in parts_of_node(spoken)):
                         return True
         return False
@@ -302,11 +208,11 @@ class StoreSearch:
         return all(self._by_key(ask) for ask in asks)
 
     def _by_key(self, ask: Ask) -> bool:
-        spoken = read_statement(ask.text, self.log.history.dialect, "log", strict=False)
+        spoken = self.script.spoken(ask)
         inside = sum(isinstance(part, Select) for part in parts_of_node(spoken))
         if inside > isinstance(spoken, Select):
             return False
-        core = self.model.sent(spoken, ask.given).core
+        core = self.script.model.sent(spoken, ask.given).core
         match core:
             case Query():
                 steps = plan(core.source, core.where).steps
@@ -352,69 +258,20 @@ class StoreSearch:
                     break
         return min(ends, default=None)
 
-    def _left_out(self, node: _Node, place: int, action: _Action) -> _Node:
+    def _left_out(self, node: _Node, place: int, action: Action) -> _Node:
         actions = self._sessions[self._names[place]]
         sent = node.sent[place]
         while sent < len(actions) and actions[sent].entry is action.entry:
             sent += 1
         return _Node(node.state, (*node.sent[:place], sent, *node.sent[place + 1 :]), node.due)
 
-    def _sent(self, node: _Node, place: int, action: _Action) -> Iterator[_Node]:
-        name, model, state = self._names[place], self.model, node.state
+    def _sent(self, node: _Node, place: int, action: Action) -> Iterator[_Node]:
+        name = self._names[place]
         sent = (*node.sent[:place], node.sent[place] + 1, *node.sent[place + 1 :])
-        if action.ask is None:
-            if name not in state.open:
-                # It sent nothing that counts.
-                yield _Node(state, sent, node.due)
-                return
-            steps = model.commit(state, name)
-        else:
-            if name not in state.open:
-                (begun,) = model.begin(state, name, self.reading.isolation)
-                if name in begun.state.waiting or isinstance(begun.result(name), Failed):
-                    return
-                state = begun.state
-            spoken = read_statement(action.ask.text, self.log.history.dialect, "log", strict=False)
-            steps = model.submit(state, name, spoken, action.ask.given)
-        for step in steps:
-            due = self._answered(step, {**dict(node.due), name: action})
-            if due is not None:
+        for step in self.script.sent(node.state, name, action):
+            due, wrong = self.script.answered(step, {**dict(node.due), name: action})
+            if wrong is None:
                 yield _Node(step.state, sent, due)
-
-    def _answered(self, step: Step, due: dict[str, _Action]) -> tuple[tuple[str, _Action], ...] | None:
-        """Who still waits after a step; ``None`` if somebody got another answer than was recorded."""
-        for name, result in step.results:
-            if isinstance(result, Waits):
-                self._waited = True
-                continue
-            action = due.pop(name, None)
-            if action is None or not self._right(action, result):
-                return None
-        return tuple(due.items())
-
-    def _right(self, action: _Action, result: Result) -> bool:
-        ask = action.ask
-        if ask is None:
-            return isinstance(result, Ended) and result.committed
-        match result:
-            case Failed(word, _, ended):
-                return not ended and ask.error is not None and ask.error in (word, "other")
-            case Returned(names, rows, count, ordered):
-                if ask.error is not None or not self._right_count(ask, count):
-                    return False
-                if not names or ask.rows is None or (not ordered and same_bag(rows, ask.rows)):
-                    return True
-                if ordered and not same_list(rows, ask.rows) and same_bag(rows, ask.rows):
-                    self._ordered_ties = True
-                return same_list(rows, ask.rows)
-            case _:
-                return False
-
-    def _right_count(self, ask: Ask, count: int) -> bool:
-        if ask.count is None or ask.is_query or count == ask.count:
-            return True
-        # What is counted is not told: rows that were found or, of these, those that were changed.
-        return self.log.history.counts is None and self.log.history.dialect is Dialect.MYSQL and ask.count <= count
 
 
 def explains(
@@ -422,19 +279,39 @@ def explains(
 ) -> tuple[End, str]:
     """Whether a run of the model gives every answer of a log, or of these of its transactions; and why it is undecided."""
     entries = log.entries if entries is None else entries
+    stuck = None
+    if all(entry.start is not None and (entry.maybe or entry.end is not None) for entry in entries):
+        found, stuck, reason = _followed(log, reading, entries, allowance)
+        if found is not None:
+            return found, reason
     search = StoreSearch(log, reading, entries, allowance, keeps_all=len(entries) <= FRAMES_KEPT)
-    end = search.run()
-    reason = search.refused
-    if (
-        end is End.SPENT
-        and search.stuck is not None
-        and not allowance.over
-        and _refutes(log, reading, search.stuck, entries)
-    ):
+    end, reason = End.SPENT, ""
+    if len(entries) <= FRAMES_KEPT or stuck is None:
+        end = search.run()
+        stuck, reason = stuck or search.stuck, search.refused
+    if end is End.SPENT and stuck is not None and not allowance.over and _refutes(log, reading, stuck, entries):
         return End.NONE, ""
     if end is End.SPENT and not reason:
         reason = f"no run of the model was found within {allowance.spent:,} steps; give more with --budget or --time"
     return end, reason
+
+
+def _followed(
+    log: Log, reading: StoreReading, entries: Sequence[Entry], allowance: Allowance
+) -> tuple[End | None, tuple[Entry, int] | None, str]:
+    """How following along the times ended, if that decides; the statement that it did not get past; why nobody can judge."""
+    steps = Allowance(min(allowance.steps, ALONG_STEPS), allowance.deadline)
+    try:
+        along = Along(Script(log, reading, entries), steps)
+        if along.run():
+            return End.FOUND, None, ""
+    except (OutsideFragment, InputError) as error:
+        return End.SPENT, None, str(error)
+    except ExecutionError as error:
+        return End.SPENT, None, f"a statement is wrong, whatever the tables hold: {error}"
+    allowance.spent += steps.spent
+    allowance.over = steps.over and steps.spent <= steps.steps
+    return None, along.stuck, ""
 
 
 def _refutes(log: Log, reading: StoreReading, stuck: tuple[Entry, int], entries: Sequence[Entry]) -> bool:

@@ -12,6 +12,7 @@ from isolde.engines.audit.search import Placed
 from isolde.engines.audit.tables import Effects, Name
 
 _NOTHING: Effects = {}
+_NOBODY = Placed(-1, ())
 
 
 class Timeline:
@@ -25,6 +26,8 @@ class Timeline:
         self._here = 0
         self.first = 0
         """The first state that one can still stand on."""
+        self.forgets = False
+        """Whether it is not kept either who made the states that are let go."""
 
     def __len__(self) -> int:
         return len(self.placed)
@@ -73,6 +76,8 @@ class Timeline:
             return
         for place in range(self.first, state):
             self._undo[place] = self._effects[place] = _NOTHING
+            if self.forgets:
+                self.placed[place] = _NOBODY
         self.first = state
 
     def back_to_beginning(self) -> None:

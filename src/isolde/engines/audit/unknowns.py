@@ -1,8 +1,11 @@
-"""First rows with unknown values: values that the log suggests are tried. One that explains the log is enough."""
+"""First rows with unknown values: values that the log suggests are tried. One that explains the log is enough.
+
+That none does is known where finitely many values stand for all (``regions.py``) and each of them was refuted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, product
 from typing import Any
@@ -19,8 +22,8 @@ def has_unknowns(history: SqlHistory) -> bool:
     return any(isinstance(cell, Unknown) for rows in history.rows.values() for row in rows for cell in row)
 
 
-def guesses(history: SqlHistory) -> Iterator[SqlHistory]:
-    """The history with values in place of unknowns, the likeliest first."""
+def guesses(history: SqlHistory, known: Mapping[str, Sequence[Any]] | None = None) -> Iterator[SqlHistory]:
+    """The history with values in place of unknowns, the likeliest first. ``known``: the values to try for each, instead."""
     kinds: dict[str, str] = {}
     for table, rows in history.rows.items():
         columns = history.schema.tables[table].columns
@@ -32,11 +35,13 @@ def guesses(history: SqlHistory) -> Iterator[SqlHistory]:
             }
     values = _values(history)
     choices = [[value for value in values if _fits(value, kind)] or [None] for kind in kinds.values()]
+    if known is not None:
+        choices = [list(known[name]) for name in kinds]
     for chosen in islice(product(*choices), TRIES_MAX):
-        known = dict(zip(kinds, chosen, strict=True))
+        cells = dict(zip(kinds, chosen, strict=True))
         guessed = {
             table: tuple(
-                tuple(known[cell.name] if isinstance(cell, Unknown) else cell for cell in row) for row in found
+                tuple(cells[cell.name] if isinstance(cell, Unknown) else cell for cell in row) for row in found
             )
             for table, found in history.rows.items()
         }
