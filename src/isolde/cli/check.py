@@ -7,7 +7,7 @@ import click
 from isolde._core import BUDGET, FailedCas
 from isolde.campaigns.check import Checked, CheckOptions, check_file
 from isolde.cli.files import answer_each
-from isolde.cli.keeping import report_option
+from isolde.cli.keeping import Keeping, report_option
 from isolde.cli.main import paint, say, tell
 from isolde.cli.reading import initial_option, reading_of, reading_options
 from isolde.errors import UsageError
@@ -93,7 +93,7 @@ def check(
     certificates: tuple[str, ...],
     no_certificate: bool,
     both: bool,
-    report: str | None,
+    report: Keeping,
 ) -> int:
     """Decide whether HISTORY satisfies isolation levels, and explain why not.
 

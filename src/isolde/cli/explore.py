@@ -12,6 +12,7 @@ import click
 
 from isolde.campaigns.explore import ExploreListener, ExploreOptions, empty_report
 from isolde.campaigns.explore import explore as explore_program
+from isolde.campaigns.steps import with_outcomes
 from isolde.cli.explore_options import (
     Bounds,
     Questions,
@@ -21,7 +22,7 @@ from isolde.cli.explore_options import (
     explore_options,
     options_of_explore,
 )
-from isolde.cli.keeping import keep_report, report_option
+from isolde.cli.keeping import Keeping, report_option
 from isolde.cli.main import Exit, paint, say, status_of
 from isolde.engines.explore.files import program_of, programs_in
 from isolde.engines.explore.program import Origin, Program
@@ -53,7 +54,7 @@ _EVERY_S = 0.2
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (of several programs, one a line).")
 @report_option
 def explore(
-    program: str | None, schedule: str | None, listing: str | None, as_json: bool, report: str | None, **given: Any
+    program: str | None, schedule: str | None, listing: str | None, as_json: bool, report: Keeping, **given: Any
 ) -> int:
     """Explore everything that a few sessions of transactions can do under an isolation level, no behaviour twice.
 
@@ -70,7 +71,7 @@ def explore(
         from isolde.cli.explore_store import play_schedules
 
         _refuse_others()
-        return play_schedules(schedule, store, server, as_json=as_json)
+        return play_schedules(schedule, store, server, report, as_json=as_json)
     if program is None:
         raise UsageError("give a PROGRAM, a Python file or an application; or --schedule FILE with --store")
     if server.both is not None:
@@ -87,10 +88,7 @@ def explore(
         raise UsageError(
             f"{program} holds {len(programs)} programs, and a checkpoint one exploration; use a file for each"
         )
-    if report is not None and len(programs) > 1:
-        raise UsageError(
-            f"{program} holds {len(programs)} programs, and --report keeps one result; use a file for each"
-        )
+    report.check_count(len(programs), f"{program} holds {len(programs)} programs")
     status: list[Exit] = []
     with _listing(listing, resumed=bounds.checkpoint is not None and Path(bounds.checkpoint).exists()) as listed:
         for one in programs:
@@ -104,8 +102,9 @@ def explore(
                 )
                 line.clear()
                 found = _beside(one, found, options, store, server)
-            keep_report(report, found)
             click.echo(printable_json(json_text(as_document(found))) if as_json else as_text(found, paint))
+            if report.wanted:
+                report.add(with_outcomes(found))
             status.append(status_of(found))
             if _interrupted(found):
                 say("interrupted; what was explored so far is shown")
@@ -114,7 +113,7 @@ def explore(
     return next(one for one in _SERIOUS if one in status)
 
 
-_OF_SCHEDULES = {"schedule", "store", "isolations", "settings", "both", "kind", "as_json"}
+_OF_SCHEDULES = {"schedule", "store", "isolations", "settings", "both", "kind", "as_json", "reports", "graphs"}
 
 
 def _refuse_others() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from isolde.cli.keeping import keep_report
+from isolde.cli.keeping import Keeping
 from isolde.cli.main import Exit, say, status_of
-from isolde.errors import IsoldeError, MistakeError, UsageError
+from isolde.errors import IsoldeError, MistakeError
 from isolde.findings import Report
 from isolde.visible import dumped
 
@@ -23,15 +23,14 @@ def answer_each(
     text: Callable[[Report], str],
     document: Callable[[Report], dict[str, Any]],
     as_json: bool,
-    kept: str | None,
+    kept: Keeping,
 ) -> int:
     """Judges each file (by its number and path) and prints the report; one that cannot be read does not keep the others.
 
     Of several files each has a document of its own, a line each, with its name; a file that cannot be read has the error there.
-    The status is the most serious one. ``kept`` is where ``--report`` keeps the report of the only file.
+    The status is the most serious one. ``kept`` keeps the reports.
     """
-    if kept is not None and len(files) > 1:
-        raise UsageError("--report takes one file at a time")
+    kept.check_count(len(files), f"there are {len(files)} files")
     statuses = []
     for number, path in enumerate(files):
         try:
@@ -48,6 +47,6 @@ def answer_each(
             click.echo(dumped(({"file": path} if len(files) > 1 else {}) | document(report)))
         else:
             click.echo(("\n" if number else "") + text(report))
-        keep_report(kept, report)
+        kept.add(report)
         statuses.append(status_of(report))
     return min(statuses, key=_SERIOUS.index)

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from isolde.cli.keeping import keep_report, report_option
+from isolde.cli.keeping import Keeping, report_option
 from isolde.cli.main import Exit, paint, status_of
 from isolde.levels.specifications import CANDIDATES, DATABASES
 
@@ -61,7 +61,7 @@ def infer(
     confirm: str | None,
     kind: str | None,
     as_json: bool,
-    report: str | None,
+    report: Keeping,
 ) -> int:
     """Find, for each transaction of APPLICATION, the weakest isolation level at which its invariants cannot be broken.
 
@@ -71,6 +71,7 @@ def infer(
     from isolde.campaigns.infer import InferOptions
     from isolde.campaigns.infer import infer as of_invariants
     from isolde.campaigns.robustness import robustness as of_serial_behaviour
+    from isolde.campaigns.steps import with_outcomes
     from isolde.cli.explore_store import settings_named
     from isolde.history.json_text import json_text
     from isolde.report.any import as_document, as_text
@@ -100,8 +101,9 @@ def infer(
             result = (of_serial_behaviour if robustness else of_invariants)(found, options)
     finally:
         line.clear()
-    keep_report(report, result)
     click.echo(printable_json(json_text(as_document(result))) if as_json else as_text(result, paint))
+    if report.wanted:
+        report.add(with_outcomes(result))
     return Exit(status_of(result))
 
 

@@ -13,11 +13,14 @@ from pathlib import Path
 
 import click
 
+from isolde.campaigns.steps import played_finding
 from isolde.campaigns.target import Wanted, opened
+from isolde.cli.keeping import Keeping
 from isolde.cli.main import Exit, paint, say
 from isolde.databases.waiting import ASIDE_S, aside
 from isolde.engines.play import Player, Recorded, history_of
 from isolde.errors import InputError, OutsideError, StatementFailed, UsageError, not_written
+from isolde.findings import DatabaseSubject, Report
 from isolde.formats.jsonl import encode_history
 from isolde.formats.schedules import read_schedules
 from isolde.history.json_text import json_text
@@ -28,7 +31,7 @@ from isolde.visible import printable_json
 _RUNS = "isolde-runs"
 _HISTORY = "history.jsonl"
 _WIDTH = 100
-_ALLOWED = {"url", "kind", "setting", "schedule", "isolation", "output", "as_json"}
+_ALLOWED = {"url", "kind", "setting", "schedule", "isolation", "output", "as_json", "reports", "graphs"}
 # Of a server that is started for a schedule nothing is to last; it need not wait for its disk.
 _FAST = {
     "postgresql": ("fsync=off",),
@@ -43,6 +46,7 @@ def play_file(
     settings: tuple[str, ...],
     isolation: str | None,
     output: str | None,
+    report: Keeping,
     *,
     as_json: bool,
 ) -> int:
@@ -76,6 +80,9 @@ def play_file(
             if not as_json:
                 width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
                 click.echo(render_schedule(player.store, results[-1], width, paint))
+        if report.wanted:
+            findings = tuple(played_finding(one.name, one.schedule, one.played, one.seconds) for one in results)
+            report.add(Report(DatabaseSubject(player.store, len(results)), findings))
         if as_json:
             click.echo(printable_json(json_text(schedules_document(player.store, results, read.left_out))))
     return Exit.HOLDS

@@ -33,16 +33,33 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """What became of a step: its answer in words, the sessions for which it waited, and the committed rows after it.
+
+    ``returned_after`` is the number of the last step that had been sent when it returned: its own if it returned at once,
+    ``None`` if it never did. ``tables`` is empty where the step left the committed rows as they were.
+    """
+
+    answer: str
+    returned_after: int | None
+    failed: bool = False
+    waits_for: tuple[str, ...] = ()
+    tables: tuple[TableRows, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """An interleaving that a person can retype into terminals, one a session.
 
     Over SQL: with the tables and rows to start from and the level of each session, it is the file that ``--schedule`` reads.
+    ``outcomes`` has an entry for each step, where it was played.
     """
 
     steps: tuple[Step, ...]
     schema: tuple[str, ...] = ()
     rows: tuple[TableRows, ...] = ()
     levels: tuple[tuple[str, str], ...] = ()
+    outcomes: tuple[StepOutcome, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +98,10 @@ class LeftOut:
     statements: tuple[str, ...]
 
 
+Writers = tuple[tuple[TxnId, str], ...]
+"""Transactions, each with what it is called."""
+
+
 @dataclass(frozen=True, slots=True)
 class BrokenInvariant:
     """An invariant, a check or a promise that does not hold, and how that comes about as far as it is known.
@@ -102,6 +123,8 @@ class BrokenInvariant:
     confirmed: Literal["", "explored", "executed"] = ""
     anomaly: Anomaly | None = None
     """What is wrong with the order of the history's transactions, if anything is."""
+    last: tuple[Writers, ...] = ()
+    """Of a run, for each of ``rows``: the transactions that wrote last what it shows, as far as the log tells."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,29 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
+class Interval:
+    """What ended in one part of a run: counts, and how long committed transactions took, in milliseconds.
+
+    ``begun`` is in seconds since the run began; times are ``None`` where nothing was committed.
+    """
+
+    begun: float
+    committed: int
+    aborted: int
+    unknown: int
+    median_ms: float | None = None
+    slowest_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """A run over time, in parts of ``seconds`` each."""
+
+    seconds: float
+    intervals: tuple[Interval, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CertificateFacts:
     """The certificate of a run: its file, who says so, and how long the database was asked for it after the run."""
 
@@ -87,6 +110,8 @@ class RunFacts:
     """What the tables were like, if not plain."""
     lead: str = ""
     """What was met, in one sentence for a person."""
+    at_once: int | None = None
+    """How many of the sessions might have a transaction in flight at one time, if not all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +161,7 @@ class ApplicationFacts:
     history: str
     kept: str | None = None
     certificate: CertificateFacts | None = None
+    at_once: int | None = None
 
     @property
     def ended_well(self) -> bool:
@@ -236,4 +262,5 @@ Fact = (
     | TrialsFacts
     | Remark
     | Assignments
+    | Pace
 )

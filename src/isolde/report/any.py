@@ -6,6 +6,7 @@ from typing import Any
 
 from isolde.findings import (
     ApplicationFacts,
+    ApplicationSubject,
     Assignments,
     HistorySubject,
     MatrixFacts,
@@ -39,7 +40,7 @@ def as_text(report: Report, paint: Paint = lambda text, _: text, *, all_cases: b
     if isinstance(report.subject, HistorySubject):
         text = render_report(report, paint, all_cases=all_cases)
         return text if (run := report.fact(RunFacts)) is None else f"{render_run(run)}\n{text}"
-    if report.fact(Assignments) is not None:
+    if _is_infer(report):
         return render_infer(report, paint)
     text = render_general(report, paint)
     if (run := report.fact(RunFacts)) is not None:
@@ -59,9 +60,13 @@ def as_document(report: Report) -> dict[str, Any]:
     if isinstance(report.subject, HistorySubject):
         run = report.fact(RunFacts)
         return ({} if run is None else run_document(run)) | document(report)
-    if report.fact(Assignments) is not None:
+    if _is_infer(report):
         return infer_document(report)
     if (run := report.fact(RunFacts)) is not None:
         return run_document(run) | general_document(report)
     sql = report.fact(SqlRunFacts)
     return ({} if sql is None else sql_run_document(sql)) | general_document(report)
+
+
+def _is_infer(report: Report) -> bool:
+    return isinstance(report.subject, ApplicationSubject) and report.fact(Assignments) is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from isolde.findings import ApplicationFacts, BrokenInvariant, Report
-from isolde.report.run import certificate_document, given_up
+from isolde.report.run import at_most, certificate_document, given_up
 from isolde.visible import Paint, safe_lines
 
 _FAILURES_SHOWN = 3
@@ -30,6 +30,13 @@ def _broken(report: Report) -> list[BrokenInvariant]:
     return sorted(shown, key=lambda entry: entry.after or 0)
 
 
+def written_last(broken: BrokenInvariant, place: int) -> str:
+    """Which transactions are behind an offending row, for the end of its line."""
+    writers = broken.last[place] if broken.last else ()
+    named = [f"{name} ({kind})" if kind else str(name) for name, kind in writers]
+    return f"; written last by {' and '.join(named)}, as far as the log tells" if named else ""
+
+
 def _report(facts: ApplicationFacts, broken: list[BrokenInvariant], paint: Paint) -> list[str]:
     ran = facts.ran
     rate = ran.ended / ran.seconds if ran.seconds else 0.0
@@ -37,8 +44,9 @@ def _report(facts: ApplicationFacts, broken: list[BrokenInvariant], paint: Paint
         f"{facts.database} runs {facts.application}{_levels(facts.levels)}",
         f"  sizes      {', '.join(f'{name} {size:,}' for name, size in facts.scale) or 'none'}",
         f"  mix        {', '.join(f'{name} {weight:g}' for name, weight in facts.mix)}",
-        f"  ran        {ran.seconds:.1f} s, {facts.sessions} sessions, seed {facts.seed}, {rate:,.0f} transactions a"
-        f" second: {ran.committed:,} committed, {ran.aborted:,} aborted, {ran.unknown:,} unknown" + given_up(ran),
+        f"  ran        {ran.seconds:.1f} s, {facts.sessions} sessions{at_most(facts.at_once)}, seed {facts.seed},"
+        f" {rate:,.0f} transactions a second: {ran.committed:,} committed, {ran.aborted:,} aborted, {ran.unknown:,} unknown"
+        + given_up(ran),
         f"  history    {facts.history}",
     ]
     if facts.certificate is not None:
@@ -55,8 +63,9 @@ def _report(facts: ApplicationFacts, broken: list[BrokenInvariant], paint: Paint
         lines.append(
             f"  {paint('BROKEN', 'red')} {entry.check} after {entry.after:,} transactions: {entry.explanation}"
         )
-        for row in entry.rows:
-            lines.append("    " + ", ".join(f"{name} {value}" for name, value in zip(entry.columns, row, strict=True)))
+        for place, row in enumerate(entry.rows):
+            shown = ", ".join(f"{name} {value}" for name, value in zip(entry.columns, row, strict=True))
+            lines.append(f"    {shown}{written_last(entry, place)}")
     return lines
 
 
@@ -72,6 +81,7 @@ def application_document(report: Report) -> dict[str, Any]:
             "mix": dict(facts.mix),
             "levels": dict(facts.levels),
             "sessions": facts.sessions,
+            **({} if facts.at_once is None else {"at_once": facts.at_once}),
             "seed": facts.seed,
             "seconds": round(ran.seconds, 6),
             "committed": ran.committed,
@@ -91,7 +101,12 @@ def application_document(report: Report) -> dict[str, Any]:
                 "name": invariant.name,
                 "meaning": invariant.meaning,
                 "broken": [
-                    {"after": entry.after, "columns": list(entry.columns), "rows": [list(row) for row in entry.rows]}
+                    {
+                        "after": entry.after,
+                        "columns": list(entry.columns),
+                        "rows": [list(row) for row in entry.rows],
+                        "last": [[{"transaction": name, "name": kind} for name, kind in row] for row in entry.last],
+                    }
                     for entry in broken
                     if entry.check == invariant.name
                 ],

@@ -250,7 +250,7 @@ def _lines(report: Report, paint: Paint) -> list[str]:
     for finding in report.findings:
         word = paint(WORDS[finding.verdict], COLOURS[finding.verdict])
         spent = "".join(f", {count:,} {name.replace('_', ' ')}" for name, count in finding.spent.counts)
-        lines.append(f"  {_asked(finding.question)}: {word}  ({finding.seconds:.2f} s{spent})")
+        lines.append(f"  {asked(finding.question)}: {word}  ({finding.seconds:.2f} s{spent})")
         for shown in finding.evidence:
             lines += [f"    {line}".rstrip() for line in _drawn(shown)]
             if isinstance(shown, FailingPrefix):
@@ -263,7 +263,8 @@ def _lines(report: Report, paint: Paint) -> list[str]:
     return lines
 
 
-def _asked(question: Question) -> str:
+def asked(question: Question) -> str:
+    """A question in few words: ``snapshot-isolation``, ``no-overdraft at postgresql:read-committed``."""
     match question:
         case HistoryLevel(level):
             return level.value

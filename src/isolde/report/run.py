@@ -19,7 +19,8 @@ def render_run(facts: RunFacts) -> str:
     note = f" ({facts.note})" if facts.note else ""
     lines = [
         f"{facts.database} at {facts.isolation}, which claims {facts.claims.value}{note}",
-        f"  workload   {facts.workload}: {facts.sessions} sessions, {facts.keys:,} keys, {facts.distribution}"
+        f"  workload   {facts.workload}: {facts.sessions} sessions{at_most(facts.at_once)}, {facts.keys:,} keys,"
+        + f" {facts.distribution}"
         + (f", {facts.deletes:.0%} of the writes are deletes" if facts.deletes else "")
         + f", seed {facts.seed}",
         f"  ran        {ran.seconds:.1f} s, {_rate(ran.ended, ran.seconds):,.0f} transactions a second:"
@@ -65,7 +66,9 @@ def run_document(facts: RunFacts) -> dict[str, Any]:
             "claims": facts.claims.value,
             "workload": facts.workload,
             "sessions": facts.sessions,
+            **({} if facts.at_once is None else {"at_once": facts.at_once}),
             "keys": facts.keys,
+            "distribution": facts.distribution,
             **({"shapes": list(facts.shapes)} if facts.shapes else {}),
             "seed": facts.seed,
             "seconds": round(ran.seconds, 6),
@@ -133,6 +136,11 @@ def sql_run_document(facts: SqlRunFacts) -> dict[str, Any]:
             "history": facts.history,
         }
     }
+
+
+def at_most(at_once: int | None) -> str:
+    """How many sessions might be busy at one time, for the middle of a sentence."""
+    return "" if at_once is None else f" (at most {at_once} at once)"
 
 
 def given_up(ran: Ran) -> str:

@@ -1,0 +1,138 @@
+"""An interleaving as a table with a column for each session, gone through step by step.
+
+Where it is known what became of each step, its answer, whom it waited for and the rows after it are shown with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+
+from isolde.findings import Schedule, StepOutcome, TableRows
+from isolde.history.json_text import json_text
+from isolde.report.html.markup import Markup, tag
+
+_ROWS_SHOWN = 12
+
+
+def stepper(schedule: Schedule) -> Markup:
+    """The table, its buttons, and the tables of the database beside it."""
+    levels = dict(schedule.levels)
+    sessions = list(dict.fromkeys([*levels, *(step.session for step in schedule.steps)]))
+    heads = [
+        tag("th", name, tag("small", levels[name]) if levels.get(name) else None, scope="col") for name in sessions
+    ]
+    rows = []
+    for number, step in enumerate(schedule.steps):
+        outcome = schedule.outcomes[number] if number < len(schedule.outcomes) else None
+        said = [tag("code", " ".join(step.does.split())), *_said(number, outcome)]
+        returned = _returned_here(number, schedule)
+        cells = []
+        for name in sessions:
+            own = said if name == step.session else []
+            cells.append(tag("td", own, [tag("div", text, cls="answer late") for text in returned.get(name, [])]))
+        rows.append(tag("tr", tag("th", str(number), scope="row"), cells, data_step=number, tabindex=-1))
+    states = list(_states(schedule))
+    return tag(
+        "div",
+        tag(
+            "div",
+            tag("button", "start", type="button", data_go="first"),
+            tag("button", "‹ back", type="button", data_go="back"),
+            tag("button", "next ›", type="button", data_go="next"),
+            tag("button", "end", type="button", data_go="last"),
+            tag("span", cls="where", aria_live="polite"),
+            cls="buttons",
+        ),
+        tag(
+            "div",
+            tag(
+                "table",
+                tag("thead", tag("tr", tag("th", "step", scope="col"), heads)),
+                tag("tbody", rows),
+                cls="steps",
+            ),
+            tag("div", states, cls="states") if states else None,
+            cls="beside",
+        ),
+        cls="stepper",
+        tabindex=0,
+        role="region",
+        aria_label="an interleaving, step by step; arrow keys go back and forth",
+    )
+
+
+def _said(number: int, outcome: StepOutcome | None) -> list[Markup]:
+    """What came of a step at once, or that it waits."""
+    if outcome is None:
+        return []
+    if outcome.returned_after == number:
+        return [_answer(outcome)] if outcome.answer else []
+    whom = f" for {', '.join(outcome.waits_for)}" if outcome.waits_for else ""
+    never = ", and never returns" if outcome.returned_after is None else ""
+    return [tag("div", f"… waits{whom}{never}", cls="waits")]
+
+
+def _answer(outcome: StepOutcome) -> Markup:
+    return tag("div", outcome.answer, cls="answer wrong" if outcome.failed else "answer")
+
+
+def _returned_here(number: int, schedule: Schedule) -> dict[str, list[str]]:
+    """What earlier steps, which had to wait, returned after this one was sent."""
+    found: dict[str, list[str]] = {}
+    for earlier, outcome in enumerate(schedule.outcomes[:number]):
+        if outcome.returned_after == number:
+            text = f"step {earlier} returns: {outcome.answer or 'done'}"
+            found.setdefault(schedule.steps[earlier].session, []).append(text)
+    return found
+
+
+def _states(schedule: Schedule) -> Iterator[Markup]:
+    """The committed rows at the beginning and after each step that changed them.
+
+    Where it was played, tables that never change are left out, and of long ones the rows that are the same throughout.
+    """
+    moments = [("first", schedule.rows)] if schedule.rows else []
+    moments += [(str(number), outcome.tables) for number, outcome in enumerate(schedule.outcomes) if outcome.tables]
+    seen: dict[str, list[set[str]]] = {}
+    for _, tables in moments:
+        for one in tables:
+            seen.setdefault(one.table, []).append(set(map(json_text, one.rows)))
+    lasting = {name: set.intersection(*states) for name, states in seen.items()}
+    changing = {name for name, states in seen.items() if any(state != states[0] for state in states)}
+    before: dict[str, set[str]] = {}
+    for moment, tables in moments:
+        shown = []
+        for one in tables:
+            if changing and one.table not in changing:
+                continue
+            new = {json_text(row) for row in one.rows} - before.get(one.table, set()) if moment != "first" else set()
+            dropped = lasting[one.table] if len(one.rows) > _ROWS_SHOWN else set()
+            rows = tuple(row for row in one.rows if json_text(row) not in dropped)
+            shown.append(rows_table(TableRows(one.table, rows), new, len(one.rows) - len(rows)))
+        title = "At the beginning" if moment == "first" else f"Committed after step {moment}"
+        yield tag("section", tag("h5", title), shown, data_after=moment)
+        before = {one.table: set(map(json_text, one.rows)) for one in tables}
+
+
+def rows_table(one: TableRows, new: Set[str] = frozenset(), others: int = 0) -> Markup:
+    """One table's rows under its name; those in ``new`` are marked, ``others`` are not shown since they stay the same."""
+    rows = [
+        tag("tr", [tag("td", value_text(value)) for value in row], cls="new" if json_text(row) in new else None)
+        for row in one.rows[:_ROWS_SHOWN]
+    ]
+    more = len(one.rows) - _ROWS_SHOWN
+    left = f"… {more:,} more rows" if more > 0 else f"… {others:,} other rows, which stay as they are" if others else ""
+    return tag(
+        "table",
+        tag("caption", one.table),
+        tag("tbody", rows or tag("tr", tag("td", "no rows", cls="none"))),
+        tag("tfoot", tag("tr", tag("td", left, colspan=max((len(row) for row in one.rows), default=1))))
+        if left
+        else None,
+        cls="rows",
+    )
+
+
+def value_text(value: object) -> str:
+    """A value of a row as people write it: ``NULL`` for none."""
+    return "NULL" if value is None else value if isinstance(value, str) else json_text(value)
