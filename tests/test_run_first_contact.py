@@ -8,11 +8,13 @@ import subprocess
 import time
 from collections.abc import Callable
 from importlib import import_module
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from isolde import read
 from isolde.databases import Kind, Table, mariadb, open_database, registry
 from isolde.databases.contract import Rows
 from isolde.databases.servers import Running, releases
@@ -166,3 +168,38 @@ def test_a_known_bad_release_can_be_had(tmp_path: Path) -> None:
     """PostgreSQL 12.3 is older than its mending of 2020 (https://jepsen.io/analyses/postgresql-12.3)."""
     found = ran(tmp_path / "out", "--start", "postgresql", "--server-version", "12.3", "--transactions", "200")
     assert found.run["database"] == "PostgreSQL 12.3"
+
+
+def test_no_more_than_the_share_of_concurrent_sessions_is_in_flight_at_one_time(tmp_path: Path) -> None:
+    place = str(tmp_path / "out")
+    arguments = ("--sessions", "8", "--concurrent-sessions", "0.25", "--transactions", "200", "-o", place)
+    status, out, _ = isolde("run", *arguments, "--distribution", "zipfian", "--exponent", "1.5")
+    assert status == 0
+    assert "8 sessions (at most 2 at once), 50 keys, zipfian (exponent 1.5)" in " ".join(out.split())
+    history = read(f"{place}/history.jsonl")
+    assert history.meta["at_once"] == 2
+    assert history.meta["skew"] == {"exponent": 1.5}
+    changes = sorted(change for t in history.transactions for change in ((t.start or 0, 1), (t.end or 0, -1)))
+    assert max(accumulate(change for _, change in changes)) <= 2
+    assert len({t.session for t in history.transactions}) == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--exponent", "2"), "an exponent is for the distribution 'zipfian'"),
+        (("--hot-keys", "0.2", "--distribution", "zipfian"), "are for the distribution 'hotspot'"),
+        (("--distribution", "zipfian", "--exponent", "11"), "must be above 0 and at most 10"),
+        (("--concurrent-sessions", "0"), "must be above 0 and at most 1"),
+        (("--concurrent-sessions", "nan"), "must be above 0 and at most 1"),
+        (("--concurrent-sessions", "0.5", "--matrix"), "does not go with --concurrent-sessions"),
+        (("--concurrent-sessions", "0.5", "--workload", "sql"), "--concurrent-sessions is not for sql"),
+        (("--exponent", "2", "--workload", "bank"), "--exponent is for workloads of keys"),
+        (("--distribution", "hotspot", "--workload", "counter"), "counter draws its own"),
+    ],
+)
+def test_strengths_and_shares_that_mean_nothing_are_refused(arguments: tuple[str, ...], reason: str) -> None:
+    status, out, error = isolde("run", *arguments)
+    assert (status, out) == (2, "")
+    assert reason in error
+    assert error.count("\n") == 1

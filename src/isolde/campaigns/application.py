@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,9 @@ from isolde.campaigns.certify import (
 )
 from isolde.campaigns.check import CheckOptions, check_file
 from isolde.campaigns.keyvalue import new_directory, ran
+from isolde.campaigns.offenders import with_last_writers
 from isolde.campaigns.options import Listener, RunInterrupted, RunOptions
+from isolde.campaigns.pace import pace_of
 from isolde.campaigns.target import Target
 from isolde.databases import Offer, offer_named
 from isolde.databases.waiting import ASIDE_S, aside
@@ -42,6 +45,7 @@ from isolde.findings import (
     Report,
     Verdict,
 )
+from isolde.formats import read
 from isolde.levels import Level
 from isolde.workloads.application import Application, Scale
 from isolde.workloads.applications.mistakes import refuse_arguments
@@ -57,11 +61,15 @@ class _Looked:
 
     installation: Installation
     broken: dict[str, Broken] = field(default_factory=dict)
+    seen: dict[str, int] = field(default_factory=dict)
+    """When each was seen broken first, by the clock of the history."""
     points: int = 0
 
     def look(self, after: int) -> None:
+        moment = time.monotonic_ns()
         for broken in self.installation.broken(after):
-            self.broken.setdefault(broken.name, broken)
+            if self.broken.setdefault(broken.name, broken) is broken:
+                self.seen[broken.name] = moment
         self.points += 1
 
 
@@ -108,8 +116,10 @@ def run_application(target: Target, application: Application, options: RunOption
         history=str(history),
         kept=prefix if options.keep else None,
         certificate=certificate_facts(told),
+        at_once=options.bounds.at_once,
     )
-    report = _report(facts, looked.broken)
+    report = with_last_writers(_report(facts, looked.broken), application, history, looked.seen)
+    report = _with_pace(report, history)
     if told is not None:
         with judging(target, installation, options) as judge:
             asked = options.levels or promised_by_all(offers.values())
@@ -148,6 +158,15 @@ def _meta(
     }
 
 
+def _with_pace(report: Report, history: Path) -> Report:
+    """The report with how the run went over time, if its history can be read."""
+    try:
+        pace = pace_of(read(str(history)))
+    except IsoldeError:
+        return report
+    return report if pace is None else replace(report, facts=(*report.facts, pace))
+
+
 def _with_levels(
     report: Report, history: Path, told: Certified, levels: Iterable[Level], budget: int, judge: Judge | None
 ) -> Report:
@@ -156,7 +175,13 @@ def _with_levels(
     checked = check_file(
         str(history), CheckOptions(names, budget=budget, judge=judge), certificate=str(told.path)
     ).report
-    return replace(checked, findings=(*report.findings, *checked.findings), facts=(*checked.facts, *report.facts))
+    exhibit = {one.id: one for one in (*report.exhibit, *checked.exhibit)}
+    return replace(
+        checked,
+        findings=(*report.findings, *checked.findings),
+        facts=(*checked.facts, *report.facts),
+        exhibit=tuple(exhibit.values()),
+    )
 
 
 def _run(
@@ -180,7 +205,7 @@ def _run(
     about = installed(installation, options.seed, listener)
     if target.adapter.counts is not None:
         about["counts"] = json.dumps(target.adapter.counts).encode()
-    job = replace(job, transactions=bounds.planned, seconds=bounds.seconds, timeout_s=bounds.timeout_s, about=about)
+    job = bounds.of(replace(job, about=about))
     try:
         aside(lambda: _refuse_rows(installation), free=installation.free)
         told = None

@@ -66,7 +66,7 @@ def run_counter(target: Target, options: RunOptions, listener: Listener) -> Repo
     about = installed(installation, options.seed, listener)
     if target.adapter.counts is not None:
         about["counts"] = json.dumps(target.adapter.counts).encode()
-    job = replace(job, about=about, transactions=bounds.planned, seconds=bounds.seconds, timeout_s=bounds.timeout_s)
+    job = bounds.of(replace(job, about=about))
     try:
         outcome, history = _recorded(job, listener)
         report = _judged(target, installation, outcome, history, offer, options)
@@ -109,6 +109,7 @@ def _judged(
         sessions=options.bounds.sessions,
         keys=installation.scale["keys"],
         distribution="uniform",
+        at_once=options.bounds.at_once,
         deletes=0.0,
         seed=options.seed,
         ran=ran(outcome),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from isolde.campaigns.certify import (
 )
 from isolde.campaigns.check import CheckOptions, check_file
 from isolde.campaigns.lead import lead
-from isolde.campaigns.options import RUNS, Listener, RunInterrupted, RunOptions
+from isolde.campaigns.options import RUNS, Bounds, Listener, RunInterrupted, RunOptions
+from isolde.campaigns.pace import pace_of
 from isolde.campaigns.target import Target
 from isolde.campaigns.windows import WindowCheck
 from isolde.databases import Adapter, Database, Feature, Kind, Offer, Table, offer_named
@@ -81,21 +82,16 @@ def run_keys(target: Target, settings: Settings, options: RunOptions, listener: 
     directory = options.output or new_directory(target.adapter, offer.name)
     table = Table(f"isolde_{secrets.token_hex(6)}", workload.kind, settings.keys, settings.shapes)
     bounds = options.bounds
-    job = replace(
-        keyvalue_job(
-            database,
-            table,
-            offer,
-            settings,
-            sessions=bounds.sessions,
-            directory=directory,
-            meta=_meta(database, target.url, offer, settings, bounds.sessions),
-        ),
-        transactions=bounds.planned,
-        seconds=bounds.seconds,
-        timeout_s=bounds.timeout_s,
-        patience_s=_PATIENCE_WITH_FAULTS_S if options.faults else _PATIENCE_S,
+    job = keyvalue_job(
+        database,
+        table,
+        offer,
+        settings,
+        sessions=bounds.sessions,
+        directory=directory,
+        meta=_meta(database, target.url, offer, settings, bounds),
     )
+    job = replace(bounds.of(job), patience_s=_PATIENCE_WITH_FAULTS_S if options.faults else _PATIENCE_S)
     private = _PrivateTable(target, table, keep=options.keep or target.server is not None)
     try:
         private.create()
@@ -106,12 +102,14 @@ def run_keys(target: Target, settings: Settings, options: RunOptions, listener: 
                 recorded.certified = certified(recovery, recorded.outcome, recorded.history)
         report = _judged(recorded, asked, options)
         facts = _facts(recorded, asked, offer, settings, database.version())
+        columns = _columns(recorded)
         facts = replace(
             facts,
             table=table.name if options.keep else None,
-            lead=lead(report, offer, database.version(), _columns(recorded)),
+            lead=lead(report, offer, database.version(), columns),
         )
-        report = replace(report, facts=(*report.facts, facts))
+        pace = None if columns is None else pace_of(columns)
+        report = replace(report, facts=(*report.facts, facts, *([] if pace is None else [pace])))
         listener.found(report)
         if recorded.outcome.interrupted:
             raise RunInterrupted(recorded.history, private.done())
@@ -210,7 +208,8 @@ def _facts(recorded: _Recorded, asked: list[Level], offer: Offer, settings: Sett
         workload=settings.workload.name,
         sessions=recorded.job.sessions,
         keys=settings.keys,
-        distribution=settings.distribution,
+        distribution=settings.preference,
+        at_once=recorded.job.at_once,
         deletes=settings.deletes,
         seed=settings.seed,
         ran=ran(recorded.outcome),
@@ -400,16 +399,18 @@ def new_directory(adapter: Adapter, what: str) -> Path:
     return Path(RUNS) / f"{adapter.name}-{what}-{moment}-{secrets.token_hex(2)}"
 
 
-def _meta(database: Database, url: str, offer: Offer, settings: Settings, sessions: int) -> dict[str, Any]:
+def _meta(database: Database, url: str, offer: Offer, settings: Settings, bounds: Bounds) -> dict[str, Any]:
     return {
         "database": database.version(),
         "url": url,
         "isolation": offer.called,
         "claims": offer.claims.value,
         "workload": settings.workload.name,
-        "sessions": sessions,
+        "sessions": bounds.sessions,
+        "at_once": bounds.at_once,
         "keys": settings.keys,
         "distribution": settings.distribution,
+        "skew": {name: value for name, value in asdict(settings.skew).items() if value is not None},
         "deletes": settings.deletes,
         "shapes": [str(shape) for shape in settings.shapes],
         "seed": settings.seed,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from isolde.databases.shapes import PLAIN, Shape
-from isolde.engines.record import Fault, Progress
+from isolde.engines.record import Fault, Job, Progress
+from isolde.errors import UsageError
 from isolde.findings import Report
 from isolde.levels import Level
-from isolde.workloads import sql
+from isolde.workloads import Skew, sql
 
 RUNS = "isolde-runs"
 TRANSACTIONS = 2_000
@@ -30,6 +31,7 @@ def sessions_of(workload: str) -> int:
 class Bounds:
     """How much is run: sessions at once, and how many transactions, or for how long, or both.
 
+    ``concurrent`` is the share of the sessions that may have a transaction in flight at one time, at least one; the others wait.
     ``timeout_s`` bounds one transaction. With ``until_violation`` it is checked while running, and a violation ends it.
     """
 
@@ -38,6 +40,24 @@ class Bounds:
     seconds: float | None = None
     until_violation: bool = False
     timeout_s: float = 10.0
+    concurrent: float | None = None
+
+    @property
+    def at_once(self) -> int | None:
+        """How many sessions may have a transaction in flight at one time; ``None``: all."""
+        if self.concurrent is None:
+            return None
+        if not 0 < self.concurrent <= 1:
+            raise UsageError(
+                f"the share of concurrent sessions is {self.concurrent:g}; it must be above 0 and at most 1"
+            )
+        return max(1, round(self.concurrent * self.sessions))
+
+    def of(self, job: Job) -> Job:
+        """The job within these bounds."""
+        return replace(
+            job, transactions=self.planned, seconds=self.seconds, timeout_s=self.timeout_s, at_once=self.at_once
+        )
 
     @property
     def planned(self) -> int | None:
@@ -57,6 +77,14 @@ class KeyOptions:
     blind_writes: float | None = None
     deletes: float = 0.0
     shapes: tuple[Shape, ...] = (PLAIN,)
+    exponent: float | None = None
+    hot_keys: float | None = None
+    hot_accesses: float | None = None
+
+    @property
+    def skew(self) -> Skew:
+        """How strong the distribution's preference is."""
+        return Skew(self.exponent, self.hot_keys, self.hot_accesses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,8 +90,7 @@ def run_predicates(target: Target, options: RunOptions, listener: Listener) -> R
 def _judged(
     target: Target, installation: Installation, job: Job, offer: Offer, options: RunOptions, listener: Listener
 ) -> Report:
-    bounds = options.bounds
-    job = replace(job, transactions=bounds.planned, seconds=bounds.seconds, timeout_s=bounds.timeout_s)
+    job = options.bounds.of(job)
     with listening(target, scope_of(installation), [offer], options) as recovery:
         assert recovery is not None
         asked = list(dict.fromkeys(options.levels)) or [promised(offer.claims, tables=True)]
@@ -112,6 +111,7 @@ def _judged(
         sessions=job.sessions,
         keys=job.meta["keys"],
         distribution="uniform",
+        at_once=options.bounds.at_once,
         deletes=0.0,
         seed=options.seed,
         ran=ran(outcome),

@@ -16,7 +16,7 @@ from isolde.campaigns.target import Target, Wanted, opened
 from isolde.databases.shapes import PLAIN
 from isolde.errors import UsageError
 from isolde.findings import Report
-from isolde.workloads import Settings, workload_named
+from isolde.workloads import Settings, Skew, workload_named
 from isolde.workloads.applications import APPLICATIONS, application_named, is_application
 from isolde.workloads.counter import NAME as COUNTER
 from isolde.workloads.predicates import NAME as PREDICATES
@@ -44,6 +44,13 @@ def run_on(target: Target, options: RunOptions, listener: Listener) -> Report:
         raise UsageError(
             f"--columns, --index, … --shapes are for workloads of keys; {options.workload} has its own tables"
         )
+    if of_tables and (options.of_keys.distribution != "uniform" or options.of_keys.skew != Skew()):
+        raise UsageError(
+            f"--distribution, --exponent, --hot-keys and --hot-accesses are for workloads of keys; {options.workload} draws"
+            " its own"
+        )
+    if options.workload == SQL and options.bounds.concurrent is not None:
+        raise UsageError(f"--concurrent-sessions is not for {SQL}, whose rounds have few sessions: use --sessions")
     if options.workload == COUNTER:
         return run_counter(target, options, listener)
     if options.workload == SQL:
@@ -94,6 +101,7 @@ def _settings(target: Target, options: RunOptions) -> Settings:
         of_keys.deletes,
         options.seed,
         of_keys.shapes or target.adapter.shapes,
+        of_keys.skew,
     )
     settings.plans(0)
     return settings

@@ -29,7 +29,7 @@ from isolde.campaigns.run import matrix
 from isolde.campaigns.run import run as run_and_judge
 from isolde.campaigns.target import Wanted
 from isolde.campaigns.trials import run_trials
-from isolde.cli.keeping import keep_report, report_option
+from isolde.cli.keeping import Keeping, report_option
 from isolde.cli.main import Exit, leave_at_once, paint, say, status_of
 from isolde.cli.progress import ProgressLine
 from isolde.cli.schedule import play_file
@@ -81,6 +81,13 @@ from isolde.workloads.sql import SESSIONS as SQL_SESSIONS
 @click.option(
     "--sessions", type=click.IntRange(1, 1000), help=f"At once. [default: {SESSIONS}; of sql, {SQL_SESSIONS} a round]"
 )
+@click.option(
+    "--concurrent-sessions",
+    "concurrent",
+    type=float,
+    metavar="SHARE",
+    help="Of the sessions: how many may have a transaction in flight at one time. [default: 1]",
+)
 @click.option("--transactions", type=click.IntRange(1), help=f"How many. [default: {TRANSACTIONS}]")
 @click.option("--time", "seconds", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For how long.")
 @click.option(
@@ -104,6 +111,9 @@ from isolde.workloads.sql import SESSIONS as SQL_SESSIONS
 @click.option("--tables", type=click.IntRange(1, 2), help="Of sql: how many a round has at most. [default: 2]")
 @click.option("--operations", type=click.IntRange(1), help="Operations a transaction. [default: the workload's]")
 @click.option("--distribution", type=click.Choice(DISTRIBUTIONS), default="uniform", show_default=True)
+@click.option("--exponent", type=float, metavar="N", help="Of zipfian: how steep. [default: 0.99]")
+@click.option("--hot-keys", type=float, metavar="SHARE", help="Of hotspot: of the keys. [default: 0.2]")
+@click.option("--hot-accesses", type=float, metavar="SHARE", help="Of hotspot: that go to them. [default: 0.8]")
 @click.option("--blind-writes", type=click.FloatRange(0, 1), metavar="SHARE", help="Of the workload read-write.")
 @click.option(
     "--deletes",
@@ -205,7 +215,7 @@ def run(
     schedule: str | None,
     trials: int | None,
     as_json: bool,
-    report: str | None,
+    report: Keeping,
     **options: Any,
 ) -> int:
     """Find out whether a database keeps the isolation level that it promises.
@@ -224,7 +234,7 @@ def run(
     """
     if schedule is not None:
         with _ended_like_ctrl_c():
-            return play_file(schedule, url, kind, setting, isolation, options["output"], as_json=as_json)
+            return play_file(schedule, url, kind, setting, isolation, options["output"], report, as_json=as_json)
     faults = _faults(nemesis)
     if trials is not None and options["as_matrix"]:
         raise UsageError("--trials repeats one run; it does not go with --matrix")
@@ -244,7 +254,7 @@ def run(
 
     def found(result: Report) -> None:
         click.echo(dumped(as_document(result)) if as_json else as_text(result, paint))
-        keep_report(report, result)
+        report.add(result)
 
     line = ProgressLine()
     listener = Listener(line.show, line.note_checked, line.say, line.clear, found, say)
@@ -271,6 +281,7 @@ def _options(faults: tuple[Fault, ...], options: dict[str, Any]) -> RunOptions:
             options["seconds"],
             options["until_violation"],
             options["timeout"],
+            options["concurrent"],
         ),
         of_keys=KeyOptions(
             options["keys"],
@@ -279,6 +290,9 @@ def _options(faults: tuple[Fault, ...], options: dict[str, Any]) -> RunOptions:
             options["blind_writes"],
             options["deletes"],
             _shapes(options),
+            options["exponent"],
+            options["hot_keys"],
+            options["hot_accesses"],
         ),
         of_application=ApplicationOptions(options["sizes"], options["mix"], options["by_kind"]),
         seed=options["seed"],
@@ -341,6 +355,7 @@ _BESIDE_MATRIX = {
     "output": "--output",
     "keep": "--keep",
     "certify": "--certify",
+    "concurrent": "--concurrent-sessions",
 }
 
 
@@ -354,6 +369,9 @@ _OF_KEYS = (
     "keys",
     "operations",
     "distribution",
+    "exponent",
+    "hot_keys",
+    "hot_accesses",
     "blind_writes",
     "deletes",
     "columns",
@@ -375,7 +393,21 @@ def _refuse_beside_application(workload: str) -> None:
             raise UsageError(f"{option} is for workloads of keys; {workload} has tables, and --scale for their sizes")
 
 
-_NOT_OF_SQL = ("distribution", "blind_writes", "deletes", "sizes", "mix", "by_kind", "keep", "predicates_by", "timeout")
+_NOT_OF_SQL = (
+    "distribution",
+    "exponent",
+    "hot_keys",
+    "hot_accesses",
+    "concurrent",
+    "blind_writes",
+    "deletes",
+    "sizes",
+    "mix",
+    "by_kind",
+    "keep",
+    "predicates_by",
+    "timeout",
+)
 
 
 def _refuse_beside_sql() -> None:

@@ -63,7 +63,7 @@ def open_database(url: str) -> tuple[Adapter, Database]:
 
 def refuse_without_driver(adapter: Adapter, shown: str) -> None:
     """Says that the database called so cannot be talked to, if its driver is not there."""
-    reason = _missing(adapter)
+    reason = unusable(adapter)
     if reason:
         raise DatabaseUnavailable(f"{shown}: {reason}; try: {adapter.install}")
 
@@ -82,7 +82,7 @@ def _encodes(text: str) -> bool:
     return True
 
 
-def _missing(adapter: Adapter) -> str:
+def unusable(adapter: Adapter) -> str:
     """Why no driver of the adapter can be used; nothing if one can, or none is needed."""
     drivers = [name for name in (adapter.driver, adapter.fallback) if name]
     reasons = []

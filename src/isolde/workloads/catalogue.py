@@ -86,6 +86,28 @@ def workload_named(name: str) -> Workload:
 
 
 @dataclass(frozen=True, slots=True)
+class Skew:
+    """How strong a distribution's preference is; ``None`` is the usual strength.
+
+    ``exponent`` is zipfian's, ``hot_keys`` and ``hot_accesses`` are hotspot's shares of the keys and of the accesses to them.
+    """
+
+    exponent: float | None = None
+    hot_keys: float | None = None
+    hot_accesses: float | None = None
+
+    def __str__(self) -> str:
+        parts = []
+        if self.exponent is not None:
+            parts.append(f"exponent {self.exponent:g}")
+        if self.hot_keys is not None:
+            parts.append(f"{self.hot_keys:.3g} of the keys are hot")
+        if self.hot_accesses is not None:
+            parts.append(f"hot keys get {self.hot_accesses:.3g} of the accesses")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """A workload with its sizes. ``deletes`` is the share of writes that remove the key instead, ``shapes`` the tables."""
 
@@ -97,6 +119,12 @@ class Settings:
     deletes: float = 0.0
     seed: int = 0
     shapes: tuple[Shape, ...] = (PLAIN,)
+    skew: Skew = Skew()
+
+    @property
+    def preference(self) -> str:
+        """The distribution and how strong it is, in words."""
+        return f"{self.distribution} ({self.skew})" if str(self.skew) else self.distribution
 
     def plans(self, session: int) -> Plans:
         """What one session means to do; ``UsageError`` if the settings contradict each other."""
@@ -109,4 +137,7 @@ class Settings:
             blind_writes=self.blind_writes,
             deletes=self.deletes,
             seed=self.seed,
+            exponent=self.skew.exponent,
+            hot_keys=self.skew.hot_keys,
+            hot_accesses=self.skew.hot_accesses,
         )

@@ -6,7 +6,8 @@ import random
 import threading
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
 
 from isolde.databases import Connection, Database, Offer, Table
@@ -56,6 +57,8 @@ class Surroundings:
     seed: int
     recovery: Recovery | None = None
     """Who listens to what the database says of its order, if somebody does; then connections come from there."""
+    turns: AbstractContextManager[None] = field(default_factory=nullcontext)
+    """What is entered for each transaction, and left when it is over."""
 
 
 class GivenUp(Exception):
@@ -105,7 +108,9 @@ class Client(ABC, Generic[P]):
         self.tally.planned += 1
         unknown = self.tally.unknown
         for attempt in range(RETRIES):
-            if self._attempt(plan):
+            with self._shared.turns:
+                over = self._attempt(plan)
+            if over:
                 return self.tally.unknown == unknown
             if self._shared.stop.is_set():
                 return False

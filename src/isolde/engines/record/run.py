@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from isolde.databases.recovery import Account, Recovery
 from isolde.engines.record.client import Client, Surroundings, Tally
 from isolde.engines.record.gate import Gate
 from isolde.engines.record.journal import Journal, write_private
+from isolde.engines.record.turns import Turns
 from isolde.errors import DatabaseUnavailable, InputError, IsoldeError, UsageError, not_written
 from isolde.formats.recording import HEADER, HISTORY, SESSIONS, merged
 
@@ -65,6 +66,8 @@ class Job:
     patience_s: float = 3.0
     about: Mapping[str, bytes] = field(default_factory=dict)
     recovery: Recovery | None = None
+    at_once: int | None = None
+    """How many sessions may have a transaction in flight at one time; ``None``: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +147,10 @@ class Run:
                 journal.close()
             hint = "fewer --sessions, or a higher limit (ulimit -n)" if error.errno == errno.EMFILE else "--output"
             raise not_written(f"{error.filename}: {error.strerror}; try {hint}", error) from None
+        turns = nullcontext() if job.at_once is None else Turns(job.at_once)
+        stop = self._shared.stop
         shared = Surroundings(
-            job.database, job.table, job.sessions, job.patience_s, self._shared.stop, job.seed, job.recovery
+            job.database, job.table, job.sessions, job.patience_s, stop, job.seed, job.recovery, turns
         )
         workers = [job.worker(number, journal, shared) for number, journal in enumerate(self._journals)]
         self._clients = [worker.client for worker in workers]
