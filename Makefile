@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find crates src -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name Cargo.toml) \
 	Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: run test test-long lint rust-test python-test install benchmark benchmark-search benchmark-run benchmark-explore format clean
+.PHONY: docs wheel run test test-long lint rust-test python-test install benchmark benchmark-search benchmark-run benchmark-explore format clean
 
 run: install
 	@mkdir -p target/demo
@@ -17,8 +17,10 @@ run: install
 	@echo '$$ isolde check --level si --level ser target/demo/history.jsonl'
 	@$(BIN)/isolde check --level si --level ser target/demo/history.jsonl || test $$? -eq 1
 	@rm -rf target/demo/run
-	@echo '$$ isolde run duckdb: --deletes 0.3 --keys 10 --check si --until-violation -o target/demo/run'
-	@$(BIN)/isolde run duckdb: --deletes 0.3 --keys 10 --check si --until-violation -o target/demo/run || test $$? -eq 1
+	@echo '$$ isolde run duckdb: --deletes 0.3 --keys 10 --check si --until-violation -o target/demo/run --report target/demo/report.html'
+	@$(BIN)/isolde run duckdb: --deletes 0.3 --keys 10 --check si --until-violation -o target/demo/run \
+		--report target/demo/report.html || test $$? -eq 1
+	@echo 'The same as a page: open $(CURDIR)/target/demo/report.html in a browser.'
 
 test: lint rust-test python-test
 
@@ -64,6 +66,15 @@ benchmark-run: $(VENV)/.test-extras
 benchmark-explore: $(VENV)/.test-extras
 	$(BIN)/python benchmarks/explore.py
 	$(BIN)/python benchmarks/stores.py
+
+# The documentation as pages, in target/site.
+docs: $(VENV)/.test-extras
+	$(BIN)/mkdocs build --quiet
+	@echo 'Open target/site/index.html in a browser.'
+
+# For any CPython from 3.11 on, on this kind of machine: who installs it needs no Rust.
+wheel: install
+	$(BIN)/maturin build --release --out dist
 
 format: $(VENV)/.test-extras
 	$(BIN)/ruff check --fix .

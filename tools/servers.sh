@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what tests use and PyPI does not have: MariaDB and Galera from Debian, a library that the embedded Firebird of PyPI
+# Installs what tests use and PyPI does not have: MariaDB, Galera and a browser from Debian, a library that the embedded Firebird of PyPI
 # leaves out, and mysqlclient, the faster driver, which has to be compiled. Never fails: what is missing is named here in one line, and by the tests.
 # Usage: tools/servers.sh PYTHON
 
@@ -27,6 +27,10 @@ install_packages() {
 
 if ! command -v mariadbd >"$log" || ! command -v rsync >"$log" || [ ! -e /usr/lib/galera/libgalera_smm.so ]; then
     install_packages mariadb-server galera-4 rsync
+fi
+
+if ! command -v chromium >"$log" || ! command -v chromedriver >"$log"; then
+    install_packages chromium chromium-driver
 fi
 
 if ! "$python" -c 'import ctypes; ctypes.CDLL("libtommath.so.1")' 2>"$log"; then

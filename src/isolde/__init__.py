@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from isolde.history.certificate import Sees as Sees
     from isolde.history.certificate import VersionSet as VersionSet
     from isolde.levels import Level as Level
+    from isolde.recorder import record as record
     from isolde.tx.python import transaction as transaction
 
 # Where each name of the library lives. A new engine is a line here, and one above for type checkers.
@@ -88,6 +89,7 @@ _PLACES = {
     "Sees": "isolde.history.certificate",
     "VersionSet": "isolde.history.certificate",
     "Level": "isolde.levels",
+    "record": "isolde.recorder",
     "transaction": "isolde.tx.python",
 }
 

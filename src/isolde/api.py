@@ -20,7 +20,6 @@ from isolde.history.certificate import Certificate
 from isolde.levels import Level
 from isolde.report.any import as_text
 from isolde.report.codec import read as _report_read
-from isolde.report.codec import write as _report_written
 
 if TYPE_CHECKING:
     from isolde.campaigns.explore import ExploreListener
@@ -51,6 +50,10 @@ class RunKeywords(TypedDict, total=False):
     operations: int
     tables: int
     distribution: str
+    exponent: float
+    hot_keys: float
+    hot_accesses: float
+    concurrent: float
     blind_writes: float
     deletes: float
     sizes: Mapping[str, int]
@@ -75,6 +78,10 @@ class GenerateKeywords(TypedDict, total=False):
     keys: int
     operations: int
     distribution: str
+    exponent: float
+    hot_keys: float
+    hot_accesses: float
+    concurrent: float
     abort_rate: float
     unknown_rate: float
     blind_writes: float
@@ -346,9 +353,14 @@ def write(history: History, path: Place) -> tuple[str, ...]:
 
 
 def save(report: Report, path: Place) -> None:
-    """Keeps a report, with the transactions that it names, for :func:`load` and ``isolde show``."""
+    """Keeps a report, with the transactions that it names, for :func:`load` and ``isolde show``.
+
+    A name that ends in ``.html``, ``.xml`` or ``.sarif`` is a page, JUnit or SARIF, which are not read again.
+    """
+    from isolde.report.files import report_text
+
     try:
-        Path(path).write_text(_report_written(report) + "\n", encoding="utf-8")
+        Path(path).write_text(report_text(str(path), [report]), encoding="utf-8")
     except OSError as error:
         raise not_written(f"{path}: {error.strerror}", error) from None
 
