@@ -234,9 +234,7 @@ def test_an_interrupt_ends_the_program_quietly(what: str, large: Path, tmp_path:
 def test_an_interrupt_inside_of_code_made_from_text_has_the_same_status(tmp_path: Path) -> None:
     # CPython remembers such an interrupt, and ends a module run by -m with the signal instead of its status.
     (tmp_path / "meanwhile.py").write_text(
-        "from isolde.cli.main import cli, program\n"
-        "cli.main = lambda **_: exec('raise KeyboardInterrupt')\n"
-        "program()\n"
+        "from isolde.cli.main import cli, program\ncli.main = lambda **_: exec('raise KeyboardInterrupt')\nprogram()\n"
     )
     ended = subprocess.run([sys.executable, "-m", "meanwhile"], cwd=tmp_path, capture_output=True, text=True)
     assert (ended.returncode, ended.stderr.strip()) == (130, "isolde: interrupted")
