@@ -6,7 +6,7 @@ import click
 
 from isolde._core import FailedCas
 from isolde.campaigns.audit import BUDGET, DEFINITIONS, ENCODINGS, AuditQuestion, audit_file
-from isolde.campaigns.growing import follow_log
+from isolde.campaigns.growing import LONGEST_S, follow_log
 from isolde.cli.files import answer_each
 from isolde.cli.keeping import Keeping, report_option
 from isolde.cli.main import paint
@@ -83,6 +83,13 @@ from isolde.report.any import as_document, as_text
     is_flag=True,
     help="LOG grows: judge it while it does, until a violation is seen, the run is over, or Ctrl-C asks for the verdict so far.",
 )
+@click.option(
+    "--longest",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="With --follow: no transaction of the log takes so long; what might be explained by one that is under way waits for so"
+    f" long before it is a violation. [default: {LONGEST_S:g}]",
+)
 @report_option
 def audit(
     logs: tuple[str, ...],
@@ -102,6 +109,7 @@ def audit(
     encoding: str | None,
     witness_order: bool,
     follow: bool,
+    longest: float | None,
     report: Keeping,
 ) -> int:
     """Could a correct database have given these answers to these SQL transactions?
@@ -116,10 +124,12 @@ def audit(
     reading = reading_of(failed_cas, line_limit, size_limit)
     if follow and (len(logs) > 1 or logs[0] == "-" or format is not None):
         raise UsageError("--follow takes one file of JSON Lines, or the directory of a run")
+    if longest is not None and not follow:
+        raise UsageError("--longest belongs to --follow")
 
     def judge(_: int, path: str) -> Report:
         if follow:
-            return follow_log(path, question, reading=reading)
+            return follow_log(path, question, reading=reading, longest=LONGEST_S if longest is None else longest)
         return audit_file(path, question, format=format, reading=reading)
 
     return answer_each(
