@@ -34,6 +34,7 @@ POLL_S = 0.5
 """Between two looks. What is new is taken at the next look, so that lines of other sessions that belong before it are there."""
 LONGEST_S = 60.0
 """No transaction of a file takes so long, unless somebody says otherwise: servers give up a wait for a lock after 50 seconds."""
+_NEVER = -(2**63)
 
 
 @dataclass(slots=True)
@@ -120,8 +121,10 @@ class _Follower:
     pending: list[dict[str, Any]] = field(default_factory=list)
     longest: float = LONGEST_S
     counts: list[int] = field(default_factory=lambda: [0, 0, 0])
+    taken: int = _NEVER
+    """The last end of a transaction that the levels were given."""
     doubted: int | None = None
-    """When the last transaction ended that was there when a level did not get on."""
+    """The same, when a level did not get on."""
     judged: int = 0
     """How many transactions there were when all were judged as a whole."""
     ended: deque[tuple[float, int]] = field(default_factory=deque)
@@ -140,8 +143,8 @@ class _Follower:
         settled = self.settled(now)
         if self.doubted is None or settled < self.doubted or self.counts[0] < 2 * self.judged:
             return None
-        self.judged, self.doubted = self.counts[0] + len(self.pending), None
-        return self.violation(settled)
+        doubted, self.judged, self.doubted = self.doubted, self.counts[0] + len(self.pending), None
+        return self.violation(doubted) or (self.violation(settled) if settled > doubted else None)
 
     def settled(self, now: float) -> int:
         """A time of the log's clock: what was under way then is there."""
@@ -163,6 +166,8 @@ class _Follower:
         self.counts[0] += 1
         self.counts[1] += status == "committed"
         self.counts[2] += len(line.get("ops", ()))
+        if isinstance(line.get("end"), int):
+            self.taken = max(self.taken, line["end"])
         try:
             for stream in self.streams:
                 if not stream.add(line):
@@ -176,7 +181,7 @@ class _Follower:
         """A level did not get on: all will be judged as a whole."""
         self.streams = []
         if self.doubted is None:
-            self.doubted = max(self.log.latest.values(), default=_NEVER)
+            self.doubted = self.taken
 
     def verdict(self, now: float) -> Report:
         """What can be said of all that has come: a violation only if nobody who is still to come can explain it."""
@@ -243,9 +248,6 @@ def follow_log(
     if log.over:
         return audit_columns(read(path, None, reading), question, path, reading)
     return follower.verdict(clock())
-
-
-_NEVER = -(2**63)
 
 
 def _start(line: dict[str, Any]) -> int:
