@@ -111,6 +111,9 @@ def check(
         serialization_order,
         both,
     )
+    # A shell's *.jsonl names certificates, too; each is read with its history.
+    told = {sidecar(path) for path in histories}
+    histories = tuple(path for path in histories if path not in told)
     beside = _certificates(histories, certificates, no_certificate=no_certificate)
     if witness is not None and len(histories) > 1:
         raise UsageError("--witness takes one history at a time")

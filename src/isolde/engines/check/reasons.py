@@ -61,7 +61,8 @@ def why_undecided(columns: Columns, level: Level, decision: Undecided) -> str:
                 " that were looked at); session order, times, versions lines or fewer transactions would help"
             )
         case code:
-            return f"{_OPERATIONS.get(code, code)}, which this version of Isolde does not decide at {level.value}"
+            undecided = f"{_OPERATIONS.get(code, code)}, which 'isolde check' does not decide at {level.value}"
+            return f"{undecided}; 'isolde audit' judges their answers" if code == "sql-operations" else undecided
 
 
 def _count(number: int, noun: str) -> str:
