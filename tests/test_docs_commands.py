@@ -71,7 +71,8 @@ def _marked() -> list[object]:
 
 def _block(page: str, kind: str, beginning: str = "") -> str:
     text = (ROOT / page).read_text("utf-8")
-    return next(one for one in re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL) if one.startswith(beginning))
+    found: list[str] = re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)
+    return next(one for one in found if one.startswith(beginning))
 
 
 @pytest.fixture(scope="module")

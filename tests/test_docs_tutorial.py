@@ -50,7 +50,13 @@ def test_the_documentation_builds_and_every_link_leads_somewhere(tmp_path: Path)
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "site" / "tutorial.html").exists()
+    site = tmp_path / "site"
+    assert (site / "tutorial.html").exists()
+    commands = (site / "reference" / "commands.html").read_text()
+    for told in ("isolde check", "--until-violation", "--certificate"):
+        assert told in commands
+    assert "snapshot-isolation" in (site / "reference" / "levels.html").read_text()
+    assert "READ COMMITTED" in (site / "reference" / "databases.html").read_text()
 
 
 def test_links_out_of_the_documentation_lead_to_files() -> None:
