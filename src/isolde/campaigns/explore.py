@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from isolde.campaigns.check import CheckOptions, check_columns
+from isolde.campaigns.steps import COMMITTED, ROLLED_BACK, answer_text
 from isolde.engines.explore.checkpoint import read_checkpoint, write_checkpoint
 from isolde.engines.explore.elsewhere import refuse_differences
 from isolde.engines.explore.evidence import Executed
 from isolde.engines.explore.explore import Explored, Explorer, Listening, Violation
 from isolde.engines.explore.program import Program, first_rows
 from isolde.engines.explore.question import TRIVIAL, Question, short
+from isolde.engines.explore.schedule import Step as InterleavedStep
 from isolde.engines.explore.search import INTERRUPTED, Limits, Progress
 from isolde.engines.explore.shown import accesses_of, plain, plain_key, text_of, transactions_of
 from isolde.errors import UsageError
@@ -36,6 +38,7 @@ from isolde.findings import (
     Schedule,
     Spent,
     Step,
+    StepOutcome,
     TableRows,
     Verdict,
 )
@@ -211,13 +214,14 @@ def memory_mb() -> int:
 def _broken(explorer: Explorer, explored: Explored, violation: Violation) -> BrokenInvariant:
     program, history = explored.program, violation.history
     anomaly = _anomaly(explorer, violation)
+    tables = _tables(explorer, violation.state) if violation.state is not None and program.over_tables else ()
     return BrokenInvariant(
         check=violation.check,
         explanation=_explanation(explored, violation, anomaly),
         history=_history(explorer, history),
-        schedule=_schedule(explored, violation),
+        schedule=_schedule(explored, violation, tables),
         state=None if violation.state is None or program.over_tables else _keys(explorer, violation.state),
-        tables=_tables(explorer, violation.state) if violation.state is not None and program.over_tables else (),
+        tables=tables,
         anomaly=anomaly,
     )
 
@@ -269,7 +273,7 @@ def _tables(explorer: Explorer, state: Mapping[Any, Any]) -> tuple[TableRows, ..
     )
 
 
-def _schedule(explored: Explored, violation: Violation) -> Schedule:
+def _schedule(explored: Explored, violation: Violation, tables: tuple[TableRows, ...]) -> Schedule:
     program = explored.program
     steps = violation.schedule.steps
     if not program.over_tables:
@@ -292,10 +296,25 @@ def _schedule(explored: Explored, violation: Violation) -> Schedule:
         schema=tuple(render_schema(program.schema, program.dialect)),
         rows=rows,
         levels=tuple(levels.items()),
+        outcomes=tuple(_outcomes([step for _, step in named], tables)),
     )
 
 
+def _outcomes(steps: Sequence[InterleavedStep], tables: tuple[TableRows, ...]) -> Iterator[StepOutcome]:
+    """What each statement returned in the history; at a level of the literature nobody waits."""
+    for number, step in enumerate(steps):
+        ran, after = step.ran, tables if number == len(steps) - 1 else ()
+        if ran is None:
+            said = _ENDED.get(step.text, "")
+            yield StepOutcome(said, number, failed=said == ROLLED_BACK, tables=after)
+        else:
+            rows = None if ran.rows is None else [tuple(map(plain, row)) for row in ran.rows]
+            said = answer_text(rows, ran.count, ran.error, ran.message)
+            yield StepOutcome(said, number, failed=bool(ran.error), tables=after)
+
+
 _ENDS = {"abort": "rollback"}
+_ENDED = {"abort": ROLLED_BACK, "commit": COMMITTED}
 _OFFERED = {
     # What databases call the level that comes closest: none of them offers read atomic, causal or prefix by name.
     "read-committed": "read committed",

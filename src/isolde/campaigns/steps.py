@@ -29,13 +29,14 @@ from isolde.history.json_text import json_text
 from isolde.history.schedule import Ended, Played, PlayedStep, Row
 from isolde.semantics.stores.play import Trace, traced
 
+COMMITTED, ROLLED_BACK = "→ committed", "→ rolled back"
 _ROWS_SHOWN = 8
 
 
 def with_outcomes(report: Report) -> Report:
     """The report with an outcome for each step of its counterexamples over SQL, as the model of their database has it.
 
-    A counterexample of a level of the literature has no database, and stays as it is.
+    A counterexample of a level of the literature has no database, and stays as it is: its history has the answers.
     """
     return replace(report, findings=tuple(_finding(report, one) for one in report.findings))
 
@@ -88,19 +89,25 @@ def _tables(rows: Mapping[str, tuple[Row, ...]]) -> tuple[TableRows, ...]:
 
 def outcome_of(step: PlayedStep) -> StepOutcome:
     """What became of a step, in words: ``→ (1, 10) (2, 20)``, ``→ 1 row``, ``✗ deadlock``."""
-    said = []
-    if step.rows is not None:
-        shown = " ".join("(" + ", ".join(map(json_text, row)) + ")" for row in step.rows[:_ROWS_SHOWN])
-        more = f" … {len(step.rows) - _ROWS_SHOWN:,} more" if len(step.rows) > _ROWS_SHOWN else ""
-        said.append(f"→ {shown or 'no rows'}{more}")
-    if step.count is not None:
-        said.append(f"→ {step.count} row{'' if step.count == 1 else 's'}")
-    if step.error is not None:
-        said.append(f"✗ {step.error}: {step.message}" if step.message else f"✗ {step.error}")
+    said = answer_text(step.rows, step.count, step.error or "", step.message or "")
     if step.ended is not None:
-        said.append("→ committed" if step.ended is Ended.COMMITTED else "→ rolled back")
+        said = f"{said} {COMMITTED if step.ended is Ended.COMMITTED else ROLLED_BACK}".lstrip()
     failed = step.error is not None or step.ended is Ended.ROLLED_BACK
-    return StepOutcome(" ".join(said), step.returned_after, failed, step.waited_for)
+    return StepOutcome(said, step.returned_after, failed, step.waited_for)
+
+
+def answer_text(rows: Sequence[Row] | None, count: int | None, error: str, message: str) -> str:
+    """The answer of one statement: the rows that it returned or how many it changed, or why it failed."""
+    said = []
+    if rows is not None:
+        shown = " ".join("(" + ", ".join(map(json_text, row)) + ")" for row in rows[:_ROWS_SHOWN])
+        more = f" … {len(rows) - _ROWS_SHOWN:,} more" if len(rows) > _ROWS_SHOWN else ""
+        said.append(f"→ {shown or 'no rows'}{more}")
+    if count is not None:
+        said.append(f"→ {count} row{'' if count == 1 else 's'}")
+    if error:
+        said.append(f"✗ {error}: {message}" if message else f"✗ {error}")
+    return " ".join(said)
 
 
 def played_finding(name: str, schedule: played_schedules.Schedule, played: Played, seconds: float) -> Finding:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from isolde.cli.main import say
+from isolde.cli.main import command_line, say
 from isolde.errors import UsageError, not_written
-from isolde.findings import Report, Verdict
+from isolde.findings import Command, Report, Verdict
 from isolde.report.files import PICTURES, picture_text, report_text, takes_several
 
 _C = TypeVar("_C", bound=Callable[..., Any])
@@ -24,6 +24,8 @@ class Keeping:
 
     reports: tuple[str, ...] = ()
     graphs: tuple[str, ...] = ()
+    shown_again: bool = False
+    """Whether they were made by an earlier command."""
     _kept: list[Report] = field(default_factory=list)
 
     def check_count(self, subjects: int, what: str) -> None:
@@ -45,9 +47,19 @@ class Keeping:
 
     def add_all(self, reports: Sequence[Report]) -> None:
         """The same for several at once."""
-        self._kept += reports
+        self._kept += [self._with_command(one) for one in reports]
         for path in self.reports:
             _write("--report", path, report_text(path, self._kept))
+        self._draw()
+
+    def _with_command(self, report: Report) -> Report:
+        """The report with the command line that asked for it; one that was kept before has its own."""
+        command = command_line(but=("--report", "--graph"))
+        if self.shown_again or not command or report.fact(Command) is not None:
+            return report
+        return replace(report, facts=(*report.facts, Command(command)))
+
+    def _draw(self) -> None:
         violated = next((one for one in self._kept if one.verdict is Verdict.VIOLATED), None)
         if violated is not None:
             for path in self.graphs:

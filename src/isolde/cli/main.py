@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
+import shlex
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from enum import IntEnum
 from io import TextIOWrapper
@@ -44,6 +45,9 @@ class Exit(IntEnum):
     CLOSED_PIPE = 141
 
 
+# Where the context keeps the words of the command line.
+_WORDS = "isolde.words"
+
 # What is listed works: a verb is added here together with what it does.
 _VERBS = {
     "run": ("isolde.cli.run", "Does a database keep the isolation level that it promises?"),
@@ -65,6 +69,10 @@ _VERBS = {
 
 class _Verbs(click.Group):
     """Imports a verb's module when the verb is used; the overview needs none of them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_WORDS] = tuple(args)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_VERBS)
@@ -229,11 +237,31 @@ def paint(text: str, colour: str) -> str:
     return click.style(text, fg=colour, bold=True)
 
 
+def command_line(but: Iterable[str] = ()) -> str:
+    """The command that is being carried out, as it may be shown and typed again; without passwords and the options ``but``.
+
+    Empty where there is none.
+    """
+    context = click.get_current_context(silent=True)
+    words = iter(context.meta.get(_WORDS, ()) if context is not None else ())
+    left_out = set(but)
+    kept: list[str] = []
+    for word in words:
+        if word in left_out:
+            next(words, None)
+        elif word.partition("=")[0] not in left_out:
+            kept.append(word)
+    return _without_secrets(shlex.join(["isolde", *kept]), kept) if kept else ""
+
+
 def _hidden(text: str) -> str:
     """Without the passwords that stand on the command line, whoever was so careless as to repeat one."""
+    return _without_secrets(text, sys.argv[1:])
+
+
+def _without_secrets(text: str, words: Sequence[str]) -> str:
     from isolde.masking import hide, secrets_of
 
-    words = sys.argv[1:]
     addresses = [word for word in words if "://" in word]
     addresses += [word for before, word in itertools.pairwise(words) if before == "--connect"]
     addresses += [word.partition("=")[2] for word in words if word.startswith("--connect=")]

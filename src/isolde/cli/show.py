@@ -46,6 +46,7 @@ def show(result: str, all_cases: bool, as_json: bool, html: bool, report: Keepin
     isolde show result.json --html > result.html
     isolde show results/ --html > results.html
     """
+    report.shown_again = True
     if Path(result).is_dir():
         return _show_all(Path(result), html=html, report=report)
     text = _content(result)

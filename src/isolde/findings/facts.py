@@ -245,6 +245,13 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
+class Command:
+    """The command line that was asked, without passwords: whoever types it again gets the result again."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Assignments:
     """The minimal assignments of levels to transactions that are safe; ``complete``: there are no others."""
 
@@ -263,4 +270,5 @@ Fact = (
     | Remark
     | Assignments
     | Pace
+    | Command
 )

@@ -27,6 +27,7 @@ from isolde._core import (
     WrongAnswer,
 )
 from isolde._core import Case as CoreCase
+from isolde.engines.check.cycle_sentences import WHOLE, circle_told
 from isolde.engines.check.evidence import NOTHING, Evidence
 from isolde.engines.check.mentioned import Mentioned, mentioned, op_key, plain, reading, written_text
 from isolde.engines.check.naming import Violated, adya_class, common_name, named, txn_name
@@ -47,25 +48,6 @@ from isolde.history import (
     written,
 )
 from isolde.levels import WIDEST, Level
-
-_WHOLE = {
-    "g0": "These transactions overwrote each other in a circle: no order of their writes exists.",
-    "fractured-read": "The readers saw parts of these transactions without the rest: no order of the writes explains them all.",
-    "non-monotonic-read": "The readers saw these transactions and then older states: no order of the writes explains them all.",
-    "session-guarantee-violation": "The readers missed what their own sessions had done: no order of the writes explains it.",
-    "g1c": "Each of these transactions depends on the one before it, in a circle: none can have come first.",
-    "g-single": "{first} worked on a state that was already replaced by something it depends on.",
-    "g-nonadjacent": "These transactions worked on states that were already replaced, and lead to each other in a circle.",
-    "g2": "Each of these transactions must come before the next, and the last before the first; predicates are part of it.",
-    "phantom": "Each of these transactions changed what a predicate of the one before it had matched, in a circle.",
-    "g2-item": "Each of these transactions must come before the next, and the last before the first.",
-    "causality-violation": "{reader} saw the effect of {seen} but missed what that depends on.",
-    "long-fork": "The readers saw the writes in opposite orders: no single order of commits explains both.",
-    "prefix-violation": "A commit was seen, but not one that came before it: no order of commits explains every reader.",
-    "contradictory-versions": "The versions lines contradict each other: they put each of these writes of a key before the next.",
-    "real-time-violation": "By what was read {last} must come after {next}, but it was already over when {next} began.",
-    "g2-item-realtime": "By what was read {last} must come after {next}, but it was already over when {next} began.",
-}
 
 
 class Explainer(Mentioned):
@@ -408,17 +390,25 @@ class Explainer(Mentioned):
         last = edges[-1]
         reader = self.name(edges[anti].source) if anti is not None else first
         seen = self.name(edges[anti - 1].source) if anti is not None else second
-        return _WHOLE.get(name, _WHOLE["g2-item"]).format(
-            first=first, reader=reader, seen=seen, last=self.name(last.source), next=self.name(last.target)
+        return WHOLE.get(name, WHOLE["g2-item"]).format(
+            first=first,
+            reader=reader,
+            seen=seen,
+            last=self.name(last.source),
+            next=self.name(last.target),
+            circle=self.circle(found),
         )
+
+    def circle(self, found: Cycle | LostUpdate) -> str:
+        return circle_told([self.name(edge.source) for edge in found.edges])
 
     def told_whole(self, name: str, found: Cycle | LostUpdate) -> str:
         """The sentence for a cycle with edges that were told: these say what happened in their own words."""
-        around = [self.name(edge.source) for edge in found.edges]
-        circle = " → ".join([*around, around[0]])
-        whole = _WHOLE.get(name, "")
-        about = _WHOLE["g2-item"] if "{" in whole or not whole else whole
-        return f"{about} The circle is {circle}."
+        whole = WHOLE.get(name, "")
+        if whole and "{" not in whole:
+            around = [self.name(edge.source) for edge in found.edges]
+            return f"{whole} The circle is {' → '.join([*around, around[0]])}."
+        return (whole if "{circle}" in whole else WHOLE["g2-item"]).format(circle=self.circle(found))
 
     def two_writers(self, name: str, found: Cycle | LostUpdate, reasons: Sequence[Reason], anti: int) -> str:
         a, b = self.name(found.edges[anti].source), self.name(found.edges[anti].target)

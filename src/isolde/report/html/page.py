@@ -7,6 +7,7 @@ from importlib.resources import files
 
 from isolde.findings import (
     ApplicationSubject,
+    Command,
     DatabaseSubject,
     Finding,
     Frontier,
@@ -20,7 +21,7 @@ from isolde.findings import (
     Subject,
     Verdict,
 )
-from isolde.report.general import asked
+from isolde.report.general import asked, counted
 from isolde.report.html.evidence import Shown
 from isolde.report.html.markup import Markup, joined, tag
 from isolde.report.html.overview import facts
@@ -98,7 +99,7 @@ def body(report: Report, prefix: str = "") -> Markup:
                 sections,
                 tag("section", [tag("p", text) for text in remarks], cls="remarks") if remarks else None,
             ),
-            tag("footer", "Made by Isolde. ", "Status at the top is the most serious one of all findings."),
+            tag("footer", _made_by(report), "Status at the top is the most serious one of all findings."),
         ]
     )
 
@@ -107,6 +108,14 @@ def _name(report: Report) -> str:
     """What a person calls it: of a run the database, else the subject."""
     run = report.fact(RunFacts)
     return report.subject.name if run is None else f"{run.database} at {run.isolation}"
+
+
+def _made_by(report: Report) -> Markup:
+    """The command line that the page answers, for whoever wants to see it again."""
+    command = report.fact(Command)
+    if command is None:
+        return tag("p", "Made by Isolde.")
+    return tag("p", "Made by Isolde, and again by ", tag("code", command.text))
 
 
 def _said(report: Report) -> str:
@@ -177,7 +186,6 @@ def _line(frontier: Frontier | None) -> Markup | None:
 
 
 def _section(finding: Finding, number: str, shown: Shown) -> Markup:
-    counts = "".join(f", {count:,} {name.replace('_', ' ')}" for name, count in finding.spent.counts)
     method = f"{finding.method}, " if finding.method else ""
     reason = None
     if finding.verdict is Verdict.UNDECIDED and finding.reason and not isinstance(finding.question, HistoryLevel):
@@ -190,7 +198,7 @@ def _section(finding: Finding, number: str, shown: Shown) -> Markup:
             "h2",
             tag("span", SIGNS[finding.verdict], cls=f"sign {finding.verdict.value}", aria_hidden="true"),
             asked(finding.question),
-            tag("small", f"{WORDS[finding.verdict]} ({method}{finding.seconds:.2f} s{counts})"),
+            tag("small", f"{WORDS[finding.verdict]} ({method}{finding.seconds:.2f} s{counted(finding.spent)})"),
         ),
         reason,
         parts,
