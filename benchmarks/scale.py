@@ -1,4 +1,4 @@
-"""What work in parts costs and gains: a job that does nothing, and one exploration, one check and one audit by one and two workers.
+"""What work in parts costs and gains: a job that does nothing, and an exploration and a check by one and two workers.
 
     python benchmarks/scale.py [--ray]
 
@@ -8,11 +8,13 @@ Seconds are on the clock, and ratios are to the same work in this process on one
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import isolde
 from isolde.campaigns.check import CheckOptions, check_file
 from isolde.campaigns.explore import ExploreOptions, explore
 from isolde.engines.explore.explore import Explorer
@@ -32,7 +34,12 @@ def move(tx, here, there, amount):
     tx.write(here, have - amount)
 
 PROGRAM = Program(
-    sessions=[[(move, "x", "y", 1), (move, "y", "z", 2)], [(move, "y", "z", 4), (move, "z", "x", 8)], [(move, "z", "x", 16)]],
+    sessions=[
+        [(move, "x", "y", 1), (move, "y", "z", 2)],
+        [(move, "y", "z", 4), (move, "z", "x", 8)],
+        [(move, "z", "x", 16), (move, "x", "y", 64)],
+        [(move, "x", "z", 32)],
+    ],
     initial={"x": 0, "y": 0, "z": 0},
 )
 """
@@ -50,28 +57,24 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def blind_history(path: Path, components: int) -> None:
-    """Parts without a common key, each of which has to be searched: sessions that write without reading."""
-    from isolde._core import Columns, generate
-
+    """Parts without a common key or session, each of which has to be searched: transactions that write without reading."""
     lines = [b'{"isolde":"history","version":1}']
-    for number in range(components):
-        text = generate("read-write", seed=number, sessions=8, transactions=4_000, keys=400, blind_writes=0.6).to_jsonl()
-        lines += [_renamed(line, number) for line in text.splitlines()[1:]]
+    with tempfile.TemporaryDirectory() as directory:
+        for number in range(components):
+            part = Path(directory, "part.jsonl")
+            isolde.generate(
+                part, workload="read-write", seed=number, sessions=8, transactions=20_000, keys=1_000, blind_writes=0.8
+            )
+            lines += [_apart(line, number) for line in part.read_bytes().splitlines()[1:]]
     path.write_bytes(b"\n".join([*lines, b""]))
-    assert Columns.read(str(path)).components(2) is not None
 
 
-def _renamed(line: bytes, number: int) -> bytes:
-    import json
-
+def _apart(line: bytes, number: int) -> bytes:
+    """A transaction with keys and a session of its own part, and without times: they would tell an order."""
     content = json.loads(line)
-    content["session"] = f"{number}.{content['session']}"
-    content["id"] = f"{number}.{content['id']}"
-    content.pop("start", None)
-    content.pop("end", None)
-    for op in content["ops"]:
-        op[1] = f"{number}.{op[1]}"
-    return json.dumps(content).encode()
+    ops = [[kind, f"{number}.{key}", *rest] for kind, key, *rest in content["ops"]]
+    kept = {name: content[name] for name in ("status",) if name in content}
+    return json.dumps({"session": f"{number}.{content['session']}", **kept, "ops": ops}).encode()
 
 
 def measured(engine: Engine, count: int, program: Path, history: Path) -> tuple[float, float, float, float]:

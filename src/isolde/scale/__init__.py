@@ -4,6 +4,7 @@ Work is cut into jobs, which are plain data; ``workers.py`` says what runs them,
 ``cluster.py``). ``exploring.py``, ``checking.py``, ``auditing.py`` and ``trying.py`` cut and put together again.
 """
 
-from isolde.scale.workers import Engine, Workers, opened_workers
+from isolde.scale.opening import Engine, opened_workers
+from isolde.scale.workers import Workers
 
 __all__ = ["Engine", "Workers", "opened_workers"]

@@ -5,15 +5,13 @@ from __future__ import annotations
 import pickle
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from isolde.errors import IsoldeError, MistakeError, UsageError
 
 A = TypeVar("A")
 R = TypeVar("R")
-Engine = Literal["local", "ray"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +93,3 @@ def _sendable(error: IsoldeError) -> IsoldeError:
         again = None
     same = type(again) is type(error) and str(again) == str(error)
     return error if same else UsageError(str(error))
-
-
-def opened_workers(engine: Engine, count: int | None, address: str | None = None) -> AbstractContextManager[Workers]:
-    """Workers for as long as the context lasts. ``count``: how many; if not given, a core each."""
-    if engine == "ray":
-        from isolde.scale.cluster import cluster
-
-        return cluster(address, count)
-    if address is not None:
-        raise UsageError("--ray-address goes with --engine ray")
-    from isolde.scale.processes import processes
-
-    return processes(count)
