@@ -171,9 +171,8 @@ if __name__ == "__main__":
     question = json.load(sys.stdin)
     from isolde.engines.explore.files import program_again
 
-    origin = Origin(
-        **{name: tuple(told) if isinstance(told, list) else told for name, told in question["origin"].items()}
-    )
+    path, name, sessions, scale, seed = question["origin"].values()
+    origin = Origin(path, name, tuple(sessions), tuple(scale), seed)
     program = program_again(origin)
     result = answer_on_store(question, program) if "runs" in question else answer(question, program)
     sys.stdout.write(json.dumps(result))
