@@ -20,9 +20,22 @@ pub fn write_jsonl_rows(history: &History, rows: &[u32], output: &mut dyn Write)
     write_lines(history, rows.iter().copied(), output)
 }
 
+/// The history of these transactions, with the initial values and the version chains of the keys that are `kept`.
+pub(crate) fn write_part(history: &History, rows: &[u32], kept: impl Fn(u32) -> bool) -> Vec<u8> {
+    let mut text = Vec::new();
+    write_header(history, &mut text, |name| history.keys.find(name).is_some_and(&kept));
+    for (key, values) in history.versions.iter().filter(|(key, _)| kept(*key)) {
+        write_versions(history, &mut text, *key, values);
+    }
+    for &row in rows {
+        write_txn(history, &mut text, row);
+    }
+    text
+}
+
 fn write_lines(history: &History, rows: impl Iterator<Item = u32>, output: &mut dyn Write) -> io::Result<()> {
     let mut block = Vec::with_capacity(BLOCK_BYTES * 2);
-    write_header(history, &mut block);
+    write_header(history, &mut block, |_| true);
     for (key, values) in &history.versions {
         write_versions(history, &mut block, *key, values);
     }
@@ -36,13 +49,14 @@ fn write_lines(history: &History, rows: impl Iterator<Item = u32>, output: &mut 
     output.write_all(&block)
 }
 
-/// Writes the header line.
-pub(crate) fn write_header(history: &History, out: &mut Vec<u8>) {
+/// Writes the header line, with the initial values of the keys that are `kept`, by name.
+pub(crate) fn write_header(history: &History, out: &mut Vec<u8>, kept: impl Fn(Value) -> bool) {
     let header = &history.header;
     out.extend_from_slice(b"{\"isolde\":\"history\",\"version\":1");
-    if !header.initial.is_empty() {
+    let initial: Vec<(Value, Value)> = header.initial.iter().copied().filter(|(key, _)| kept(*key)).collect();
+    if !initial.is_empty() {
         out.extend_from_slice(b",\"initial\":");
-        write_initial(history, out);
+        write_initial(history, &initial, out);
     }
     if let Some(meta) = &header.meta {
         out.extend_from_slice(b",\"meta\":");
@@ -53,8 +67,7 @@ pub(crate) fn write_header(history: &History, out: &mut Vec<u8>) {
 }
 
 /// An object where that reads back the same, else an array of pairs: an object has only string keys.
-fn write_initial(history: &History, out: &mut Vec<u8>) {
-    let initial = &history.header.initial;
+fn write_initial(history: &History, initial: &[(Value, Value)], out: &mut Vec<u8>) {
     let spelled = spelled_integers(history);
     let as_object = initial.iter().all(|(key, _)| match history.atoms.kind(*key) {
         Kind::Text(text) => {

@@ -3,6 +3,7 @@
 //! The meaning of every field is fixed by the history format, version 1 (`docs/history-format.md`).
 
 mod certificate;
+mod components;
 mod error;
 mod foreign;
 mod history;
@@ -23,6 +24,7 @@ mod value;
 mod whole;
 
 pub use certificate::{INITIAL_VERSION, Plain, plain_certificate};
+pub use components::{Component, components};
 pub use error::{Error, Malformed, Result};
 pub use foreign::{
     FORMATS, Format, Writing, read_foreign, read_foreign_directory, read_whole, write_foreign, write_foreign_directory,

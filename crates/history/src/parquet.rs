@@ -48,7 +48,7 @@ const SCHEMA: &str = "message history {
 /// The header and the version chains.
 fn lines(history: &History) -> String {
     let mut lines = Vec::new();
-    write_header(history, &mut lines);
+    write_header(history, &mut lines, |_| true);
     for (key, values) in &history.versions {
         write_versions(history, &mut lines, *key, values);
     }

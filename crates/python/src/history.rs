@@ -140,6 +140,19 @@ impl History {
         Some((length, found.into_iter().map(|one| (one.committed, one.aborted, one.unknown, one.took)).collect()))
     }
 
+    /// At most so many parts that have no key and no session in common: the transactions of each, and their JSON Lines.
+    #[allow(clippy::type_complexity)]
+    fn components<'py>(
+        &self,
+        py: Python<'py>,
+        session_order: bool,
+        most: usize,
+    ) -> PyResult<Option<Vec<(Vec<u32>, Bound<'py, PyBytes>)>>> {
+        let inner = self.inner.clone();
+        let found = enter(py, move |_| Ok(core::components(&inner, session_order, most)))?;
+        Ok(found.map(|parts| parts.into_iter().map(|part| (part.rows, PyBytes::new(py, &part.text))).collect()))
+    }
+
     /// The names of these transactions, as JSON text.
     fn ids(&self, transactions: Vec<u32>) -> Vec<String> {
         transactions.iter().map(|&txn| self.inner.json(self.inner.txns.id[txn as usize])).collect()

@@ -125,6 +125,12 @@ class Columns:
         found = self._native.pace(parts)
         return None if found is None else (found[0], [PacePart(*one) for one in found[1]])
 
+    def components(self, most: int, *, session_order: bool = True) -> list[tuple[list[int], bytes]] | None:
+        """At most so many parts of about equal size without a common key or session: the transactions of each, and their JSON
+        Lines. ``None``: it is all one, or has operations without a key (statements, predicates).
+        """
+        return enter(lambda: self._native.components(session_order, most), self.name)
+
     def ids(self, transactions: Sequence[int]) -> list[int | str]:
         """The names of these transactions."""
         return [json.loads(name) for name in self._native.ids(list(transactions))]

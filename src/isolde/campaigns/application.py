@@ -83,7 +83,7 @@ def run_application(target: Target, application: Application, options: RunOption
     application = _mixed(application, options.of_application.mix)
     scale = scale_of(application, options.of_application.sizes)
     offers = _offers(target, application, options.of_application.levels)
-    directory = options.output or new_directory(target.adapter, application.name)
+    directory = options.output or new_directory(target.adapter.name, application.name)
     refuse_uncertain(target, options)
     refuse_arguments(application, scale, options.seed)
     refuse_place(directory)

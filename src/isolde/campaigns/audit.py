@@ -87,9 +87,15 @@ def _streamed(columns: Columns, question: AuditQuestion, name: str) -> Report | 
     header = decode_history(columns.to_jsonl([]))
     if "rows" not in header.extra:
         return None
+    return audit_stream(
+        sql_history(header, name), lambda: _lines(columns), question.options(), log_subject(columns, name)
+    )
+
+
+def log_subject(columns: Columns, name: str) -> LogSubject:
+    """What a report about the log calls it, and how large it is."""
     counts = columns.counts()
-    subject = LogSubject(name, counts.transactions, counts.committed, counts.operations)
-    return audit_stream(sql_history(header, name), lambda: _lines(columns), question.options(), subject)
+    return LogSubject(name, counts.transactions, counts.committed, counts.operations)
 
 
 def _lines(columns: Columns) -> Iterator[Mapping[str, Any]]:

@@ -124,6 +124,17 @@ def check_columns(
     certificate: PlacedCertificate | CertificateFile | None = None,
 ) -> Checked:
     """Decides the levels of a history that is in memory; ``name`` is what the report calls it."""
+    if certificate is None and options.serialization_order and is_sql(columns):
+        # Statements are replayed by what they mean: the history's own serial order is all that is told.
+        certificate = PlacedCertificate(Certificate(), name)
+    report = exhibited(decided_levels(columns, options, certificate), columns)
+    return finished(report, columns, options, name, certificate)
+
+
+def decided_levels(
+    columns: Columns, options: CheckOptions, certificate: PlacedCertificate | CertificateFile | None = None
+) -> Report:
+    """A finding for each level asked about, in that order, be it decided or not."""
     levels = levels_named(options.names)
     judging: Judging = {
         "session_order": options.session_order,
@@ -132,15 +143,21 @@ def check_columns(
         "order": options.order,
         "budget": options.budget,
     }
-    if certificate is None and options.serialization_order and is_sql(columns):
-        # Statements are replayed by what they mean: the history's own serial order is all that is told.
-        certificate = PlacedCertificate(Certificate(), name)
-    if certificate is not None:
-        from isolde.campaigns.certificate import check_certified
+    if certificate is None:
+        return check(columns, levels, **judging, serialization_order=options.serialization_order)
+    from isolde.campaigns.certificate import check_certified
 
-        report = check_certified(columns, certificate, levels, judging, both=options.both, judge=options.judge)
-    else:
-        report = check(columns, levels, **judging, serialization_order=options.serialization_order)
+    return check_certified(columns, certificate, levels, judging, both=options.both, judge=options.judge)
+
+
+def finished(
+    report: Report,
+    columns: Columns,
+    options: CheckOptions,
+    name: str,
+    certificate: PlacedCertificate | CertificateFile | None = None,
+) -> Checked:
+    """The report as people get it: with the line between the levels if all were asked about, and with what to type."""
     if ALL in options.names:
         line = frontier(report.findings)
         report = _decided(report, {level_named(name) for name in options.names if name != ALL})
@@ -151,7 +168,7 @@ def check_columns(
         for finding in report.findings
     ]
     report = replace(report, subject=HistorySubject(name, report.size), findings=tuple(findings))
-    return Checked(exhibited(report, columns), columns, options, certificate)
+    return Checked(report, columns, options, certificate)
 
 
 def _decided(report: Report, by_name: set[Level]) -> Report:

@@ -47,7 +47,7 @@ def run_counter(target: Target, options: RunOptions, listener: Listener) -> Repo
             f"{NAME} is judged by its final values: --check, --certify, --nemesis and --until-violation are for others"
         )
     offer = offer_named(target.database, target.isolation) if target.isolation else target.database.offers()[-1]
-    directory = options.output or new_directory(target.adapter, NAME)
+    directory = options.output or new_directory(target.adapter.name, NAME)
     refuse_place(directory)
     keys, operations = options.of_keys.keys or KEYS, options.of_keys.operations or OPERATIONS
     made = application(keys)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from isolde.campaigns.check import CheckOptions, check_columns
 from isolde.campaigns.steps import COMMITTED, ROLLED_BACK, answer_text
-from isolde.engines.explore.checkpoint import read_checkpoint, write_checkpoint
+from isolde.engines.explore.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from isolde.engines.explore.elsewhere import refuse_differences
 from isolde.engines.explore.evidence import Executed
 from isolde.engines.explore.explore import Explored, Explorer, Listening, Violation
@@ -82,7 +82,13 @@ class ExploreListener:
     listed: Callable[[Question, History], None] | None = None
 
 
-def explore(program: Program, options: ExploreOptions, listener: ExploreListener | None = None) -> Report:
+Ask = Callable[[Explorer, Question, Limits, Listening, Checkpoint | None], Explored]
+"""Who walks through the program: ``Explorer.ask`` in this process, or somebody who hands out shares."""
+
+
+def explore(
+    program: Program, options: ExploreOptions, listener: ExploreListener | None = None, ask: Ask = Explorer.ask
+) -> Report:
     """Explores the program at every level asked for."""
     listener = listener or ExploreListener()
     questions = options.questions()
@@ -93,7 +99,7 @@ def explore(program: Program, options: ExploreOptions, listener: ExploreListener
     explorer = Explorer(program, options.tables)
     findings: list[Finding] = []
     for question in questions:
-        explored = _asked(explorer, question, options, listener)
+        explored = _asked(explorer, question, options, listener, ask)
         if explored.stopped != INTERRUPTED:
             explorer.behaviours.refuse_shared_state()
             refuse_differences(program, options.tables, explorer.rounds)
@@ -108,7 +114,9 @@ def empty_report(program: Program) -> Report:
     return Report(ProgramSubject(program.name, len(program.sessions), len(program.calls)), ())
 
 
-def _asked(explorer: Explorer, question: Question, options: ExploreOptions, listener: ExploreListener) -> Explored:
+def _asked(
+    explorer: Explorer, question: Question, options: ExploreOptions, listener: ExploreListener, ask: Ask
+) -> Explored:
     program, path = explorer.program, options.checkpoint
     resumed = None if path is None else read_checkpoint(path, program, question)
     listed: Callable[[tuple[Executed, ...]], None] | None = None
@@ -117,7 +125,8 @@ def _asked(explorer: Explorer, question: Question, options: ExploreOptions, list
         def listed(history: tuple[Executed, ...]) -> None:
             tell(question, _history(explorer, history))
 
-    explored = explorer.ask(
+    explored = ask(
+        explorer,
         question,
         Limits(options.calls_max, options.seconds, options.threads),
         Listening(progress=lambda progress: listener.progress(question, progress), listed=listed),

@@ -79,7 +79,7 @@ def run_keys(target: Target, settings: Settings, options: RunOptions, listener: 
     offer = offer.of(workload.kind, settings.shapes)
     asked = list(dict.fromkeys(options.levels)) or [_claimed(offer, options)]
     refuse_uncertain(target, options)
-    directory = options.output or new_directory(target.adapter, offer.name)
+    directory = options.output or new_directory(target.adapter.name, offer.name)
     table = Table(f"isolde_{secrets.token_hex(6)}", workload.kind, settings.keys, settings.shapes)
     bounds = options.bounds
     job = keyvalue_job(
@@ -393,10 +393,10 @@ def refuse_shapes(adapter: Adapter, workload: Workload, options: RunOptions) -> 
         raise UsageError(f"--list-column is for registers; the lists of {workload.name} are text columns already")
 
 
-def new_directory(adapter: Adapter, what: str) -> Path:
+def new_directory(name: str, what: str) -> Path:
     """A place of its own for a run."""
     moment = datetime.now().strftime("%Y%m%d-%H%M%S")
-    return Path(RUNS) / f"{adapter.name}-{what}-{moment}-{secrets.token_hex(2)}"
+    return Path(RUNS) / f"{name}-{what}-{moment}-{secrets.token_hex(2)}"
 
 
 def _meta(database: Database, url: str, offer: Offer, settings: Settings, bounds: Bounds) -> dict[str, Any]:

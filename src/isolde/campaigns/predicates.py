@@ -49,7 +49,7 @@ def run_predicates(target: Target, options: RunOptions, listener: Listener) -> R
     refuse_uncertain(target, options)
     mix = mix_named(options.of_application.mix)
     offer = offer_named(target.database, target.isolation) if target.isolation else target.database.offers()[-1]
-    directory = options.output or new_directory(target.adapter, NAME)
+    directory = options.output or new_directory(target.adapter.name, NAME)
     refuse_place(directory)
     prefix = f"isolde_{secrets.token_hex(4)}_"
     keys = options.of_keys.keys or mix.keys

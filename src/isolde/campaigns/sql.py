@@ -42,7 +42,7 @@ def run_sql(target: Target, options: RunOptions, listener: Listener) -> Report:
     """Plays random rounds until the bounds are met, and judges each by what the database promises."""
     offer = offer_named(target.database, target.isolation) if target.isolation else _strongest(target.database.offers())
     _refuse(target, options)
-    directory = options.output or new_directory(target.adapter, NAME)
+    directory = options.output or new_directory(target.adapter.name, NAME)
     refuse_place(directory)
     player = aside(lambda: Player(target.adapter, target.database, leave_lost=True))
     try:

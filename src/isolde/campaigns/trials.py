@@ -21,13 +21,13 @@ from isolde.workloads.applications import is_application
 
 def run_trials(wanted: Wanted, options: RunOptions, count: int, listener: Listener) -> Report:
     """Runs so many seeds, each with its own table and directory; one that finds nothing ends by the bounds."""
-    _refuse(options)
+    refuse_trials(options)
     with ExitStack() as stack:
         return _trials(opened(wanted, stack), options, count, listener)
 
 
 def _trials(target: Target, options: RunOptions, count: int, listener: Listener) -> Report:
-    directory = options.output or new_directory(target.adapter, "trials")
+    directory = options.output or new_directory(target.adapter.name, "trials")
     refuse_place(directory)
     bounds = options.bounds
     # Without a bound of their own, trials that find nothing would go on for a million transactions.
@@ -52,7 +52,8 @@ def _trials(target: Target, options: RunOptions, count: int, listener: Listener)
     return report
 
 
-def _refuse(options: RunOptions) -> None:
+def refuse_trials(options: RunOptions) -> None:
+    """Only runs that end with their first violation can be tried seed by seed."""
     if is_application(options.workload) or options.certify or options.faults:
         raise UsageError("--trials is for workloads of keys, without --certify and --nemesis")
     workload_named(options.workload)

@@ -11,10 +11,12 @@ from isolde.cli.files import answer_each
 from isolde.cli.keeping import Keeping, report_option
 from isolde.cli.main import paint
 from isolde.cli.reading import reading_of, reading_options
+from isolde.cli.scaling import Scaling, scaling_options
 from isolde.errors import UsageError
 from isolde.findings import Report
 from isolde.formats import NAMES
 from isolde.report.any import as_document, as_text
+from isolde.scale.auditing import audit_apart
 
 
 @click.command()
@@ -90,6 +92,7 @@ from isolde.report.any import as_document, as_text
     help="With --follow: no transaction of the log takes so long; what might be explained by one that is under way waits for so"
     f" long before it is a violation. [default: {LONGEST_S:g}]",
 )
+@scaling_options
 @report_option
 def audit(
     logs: tuple[str, ...],
@@ -111,6 +114,7 @@ def audit(
     follow: bool,
     longest: float | None,
     report: Keeping,
+    scaling: Scaling,
 ) -> int:
     """Could a correct database have given these answers to these SQL transactions?
 
@@ -127,19 +131,24 @@ def audit(
     if longest is not None and not follow:
         raise UsageError("--longest belongs to --follow")
 
+    scaling.refuse_with(("--follow", follow))
+
     def judge(_: int, path: str) -> Report:
+        if workers is not None:
+            return audit_apart(path, question, workers, format=format, reading=reading)
         if follow:
             return follow_log(path, question, reading=reading, longest=LONGEST_S if longest is None else longest)
         return audit_file(path, question, format=format, reading=reading)
 
-    return answer_each(
-        logs,
-        judge,
-        text=lambda found: as_text(found, paint),
-        document=as_document,
-        as_json=as_json,
-        kept=report,
-    )
+    with scaling.workers() as workers:
+        return answer_each(
+            logs,
+            judge,
+            text=lambda found: as_text(found, paint),
+            document=as_document,
+            as_json=as_json,
+            kept=report,
+        )
 
 
 def _pair(text: str) -> tuple[str, str]:

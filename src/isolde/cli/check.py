@@ -10,11 +10,13 @@ from isolde.cli.files import answer_each
 from isolde.cli.keeping import Keeping, report_option
 from isolde.cli.main import paint, say, tell
 from isolde.cli.reading import initial_option, reading_of, reading_options
+from isolde.cli.scaling import Scaling, scaling_options
 from isolde.errors import UsageError
 from isolde.findings import Report
 from isolde.formats import NAMES, encode, write
 from isolde.formats.certificates import certificate_path, sidecar, write_certificate
 from isolde.report import document, render_report
+from isolde.scale.checking import check_apart
 
 _DEFAULT = "serializable"
 
@@ -72,6 +74,7 @@ _DEFAULT = "serializable"
 )
 @click.option("--no-certificate", is_flag=True, help="Leave a certificate that stands beside the history.")
 @click.option("--both", is_flag=True, help="Beside a certificate, always ask the search by values, too.")
+@scaling_options
 @report_option
 def check(
     histories: tuple[str, ...],
@@ -94,6 +97,7 @@ def check(
     no_certificate: bool,
     both: bool,
     report: Keeping,
+    scaling: Scaling,
 ) -> int:
     """Decide whether HISTORY satisfies isolation levels, and explain why not.
 
@@ -119,22 +123,32 @@ def check(
         raise UsageError("--witness takes one history at a time")
     reading = reading_of(failed_cas, line_limit, size_limit, initial)
 
+    scaling.refuse_with(
+        ("--certificate", any(beside)),
+        ("--witness-order", witness_order),
+        ("--serialization-order", serialization_order),
+    )
+
     def judged(number: int, path: str) -> Report:
-        checked = check_file(path, options, format=format, reading=reading, certificate=beside[number])
+        if workers is None:
+            checked = check_file(path, options, format=format, reading=reading, certificate=beside[number])
+        else:
+            checked = check_apart(path, options, workers, format=format, reading=reading)
         if not checked.report.size.transactions:
             say(f"{path}: the history has no transactions, so that every level holds and nothing was checked")
         if witness is not None:
             _write_witness(checked, witness)
         return checked.report
 
-    return answer_each(
-        histories,
-        judged,
-        text=lambda found: render_report(found, paint, all_cases=all_cases),
-        document=document,
-        as_json=as_json,
-        kept=report,
-    )
+    with scaling.workers() as workers:
+        return answer_each(
+            histories,
+            judged,
+            text=lambda found: render_report(found, paint, all_cases=all_cases),
+            document=document,
+            as_json=as_json,
+            kept=report,
+        )
 
 
 def _certificates(histories: tuple[str, ...], named: tuple[str, ...], *, no_certificate: bool) -> list[str | None]:

@@ -31,6 +31,7 @@ _PACKAGES = (
     ("z3-solver", "z3", "isolde infer, audit --encoding", "pip install z3-solver"),
     ("sqlglot", "sqlglot", "everything that reads SQL", "pip install sqlglot"),
     ("pytest", "pytest", "the pytest plugin", "pip install pytest"),
+    ("ray", "ray", "--engine ray", "pip install 'isolde[ray]'"),
     ("sqlalchemy", "sqlalchemy", "recording engines of SQLAlchemy", "pip install sqlalchemy"),
 )
 _PROGRAMS = (("dot", "drawing --graph FILE.dot", "apt-get install graphviz"),)

@@ -24,6 +24,8 @@ from isolde.cli.explore_options import (
 )
 from isolde.cli.keeping import Keeping, report_option
 from isolde.cli.main import Exit, paint, say, status_of
+from isolde.cli.scaling import Scaling, scaling_options
+from isolde.engines.explore.explore import Explorer
 from isolde.engines.explore.files import program_of, programs_in
 from isolde.engines.explore.program import Origin, Program
 from isolde.engines.explore.question import Question
@@ -34,6 +36,7 @@ from isolde.formats.jsonl import transaction_line
 from isolde.history import History
 from isolde.history.json_text import json_text
 from isolde.report.any import as_document, as_text
+from isolde.scale.exploring import exploring
 from isolde.visible import printable_json, visible
 
 _SERIOUS = (Exit.VIOLATED, Exit.INTERRUPTED, Exit.UNDECIDED, Exit.HOLDS)
@@ -52,9 +55,16 @@ _EVERY_S = 0.2
     "--list", "listing", metavar="FILE", help="Write every history to FILE, a JSON document each ('-': here)."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (of several programs, one a line).")
+@scaling_options
 @report_option
 def explore(
-    program: str | None, schedule: str | None, listing: str | None, as_json: bool, report: Keeping, **given: Any
+    program: str | None,
+    schedule: str | None,
+    listing: str | None,
+    as_json: bool,
+    report: Keeping,
+    scaling: Scaling,
+    **given: Any,
 ) -> int:
     """Explore everything that a few sessions of transactions can do under an isolation level, no behaviour twice.
 
@@ -78,8 +88,10 @@ def explore(
         raise UsageError("--both goes with --schedule; --reproduce URL replays what an exploration found")
     if store.store is None and (store.isolations or store.settings or store.retries):
         raise UsageError("--isolation, --setting and --retries go with --store; --level names levels of the literature")
-    if store.store is not None and not questions.levels:
-        _refuse_literature(questions, bounds, listing)
+    if store.store is not None:
+        scaling.refuse_with(("--store", True))
+        if not questions.levels:
+            _refuse_literature(questions, bounds, listing)
     options = explore_options(questions, bounds)
     # What a program prints is no part of the answer.
     with contextlib.redirect_stdout(sys.stderr):
@@ -90,13 +102,15 @@ def explore(
         )
     report.check_count(len(programs), f"{program} holds {len(programs)} programs")
     status: list[Exit] = []
-    with _listing(listing, resumed=bounds.checkpoint is not None and Path(bounds.checkpoint).exists()) as listed:
+    resumed = bounds.checkpoint is not None and Path(bounds.checkpoint).exists()
+    with _listing(listing, resumed=resumed) as listed, scaling.workers() as workers:
+        ask = Explorer.ask if workers is None else exploring(workers)
         for one in programs:
             line = _Line()
             # Without a level of the literature, only the store is asked.
             with contextlib.redirect_stdout(sys.stderr):
                 found = (
-                    explore_program(one, options, ExploreListener(line.show, listed))
+                    explore_program(one, options, ExploreListener(line.show, listed), ask)
                     if questions.levels or store.store is None
                     else empty_report(one)
                 )

@@ -32,6 +32,7 @@ from isolde.campaigns.trials import run_trials
 from isolde.cli.keeping import Keeping, report_option
 from isolde.cli.main import Exit, leave_at_once, paint, say, status_of
 from isolde.cli.progress import ProgressLine
+from isolde.cli.scaling import Scaling, scaling_options
 from isolde.cli.schedule import play_file
 from isolde.databases.pep249 import Style
 from isolde.databases.pep249_connection import MARKS
@@ -42,6 +43,7 @@ from isolde.errors import UsageError
 from isolde.findings import Report
 from isolde.levels import level_named
 from isolde.report.any import as_document, as_text
+from isolde.scale.trying import run_trials_apart
 from isolde.visible import dumped
 from isolde.workloads import DISTRIBUTIONS
 from isolde.workloads.applications import is_application
@@ -197,6 +199,7 @@ from isolde.workloads.sql import SESSIONS as SQL_SESSIONS
 )
 @click.option("--keep", is_flag=True, help="Leave the table in the database.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@scaling_options
 @report_option
 def run(
     url: str | None,
@@ -216,6 +219,7 @@ def run(
     trials: int | None,
     as_json: bool,
     report: Keeping,
+    scaling: Scaling,
     **options: Any,
 ) -> int:
     """Find out whether a database keeps the isolation level that it promises.
@@ -236,6 +240,8 @@ def run(
         with _ended_like_ctrl_c():
             return play_file(schedule, url, kind, setting, isolation, options["output"], report, as_json=as_json)
     faults = _faults(nemesis)
+    if trials is None and scaling.wanted:
+        raise UsageError("--workers and --engine are for --trials, each of which is a run of its own")
     if trials is not None and options["as_matrix"]:
         raise UsageError("--trials repeats one run; it does not go with --matrix")
     if options["as_matrix"]:
@@ -262,12 +268,19 @@ def run(
         try:
             chosen = _options(faults, options)
             if trials is not None:
-                return status_of(run_trials(wanted, chosen, trials, listener))
+                return status_of(_trials(wanted, chosen, trials, listener, scaling))
             asked = matrix if options["as_matrix"] else run_and_judge
             return status_of(asked(wanted, chosen, listener))
         except RunInterrupted as interrupted:
             say(str(interrupted))
             return Exit.INTERRUPTED
+
+
+def _trials(wanted: Wanted, options: RunOptions, count: int, listener: Listener, scaling: Scaling) -> Report:
+    with scaling.workers() as workers:
+        if workers is None:
+            return run_trials(wanted, options, count, listener)
+        return run_trials_apart(wanted, options, count, listener, workers)
 
 
 def _options(faults: tuple[Fault, ...], options: dict[str, Any]) -> RunOptions:

@@ -74,10 +74,7 @@ def check(
     number of steps that a search may take for one level.
     """
     counts = columns.counts()
-    size = HistorySize(
-        counts.transactions, counts.committed, counts.aborted, counts.unknown, counts.sessions, counts.operations
-    )
-    subject = HistorySubject(columns.name, size)
+    subject = HistorySubject(columns.name, size_of(columns))
     began = time.perf_counter()
     asking = _Asking(
         columns,
@@ -137,6 +134,14 @@ def check(
         if not _follows(entry.level, everything):
             everything.append(decided(entry.level))
     return Report(subject, tuple(findings), facts=(used, frontier(everything)))
+
+
+def size_of(columns: Columns) -> HistorySize:
+    """How large a history is."""
+    counts = columns.counts()
+    return HistorySize(
+        counts.transactions, counts.committed, counts.aborted, counts.unknown, counts.sessions, counts.operations
+    )
 
 
 def _follows(level: Level, known: Sequence[Finding]) -> bool:

@@ -13,12 +13,13 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from isolde._core.exploration import Stretch
 from isolde.engines.explore.behaviours import Behaviours, Node
 from isolde.engines.explore.bodies import Bodies, described, not_deterministic
-from isolde.engines.explore.program import Program
+from isolde.engines.explore.program import Origin, Program
 from isolde.engines.explore.rounds import bodies_of, of_round
 from isolde.engines.explore.store_bodies import Run, run
 from isolde.engines.explore.values import likeness
@@ -80,8 +81,8 @@ def refuse_other_statements(program: Program, runs: Sequence[Run]) -> None:
 
 def _asked(program: Program, question: dict[str, Any]) -> list[Any]:
     """What other processes say, which read the program again and have other orders of sets."""
-    origin = [getattr(program.origin, name) for name in ("path", "name", "sessions", "scale", "seed")]
-    sent = json.dumps({"origin": origin, **question}).encode()
+    assert program.origin is not None
+    sent = json.dumps({"origin": asdict(program.origin), **question}).encode()
     own = os.environ.get("PYTHONHASHSEED")
     seeds = [seed if seed != own else "3" for seed in _HASH_SEEDS]
     command = [sys.executable, "-m", "isolde.engines.explore.elsewhere"]
@@ -166,20 +167,12 @@ def answer_on_store(question: dict[str, Any], program: Program) -> dict[str, Any
     return None
 
 
-def _read_again(origin: Sequence[Any]) -> Program:
-    from isolde.engines.explore.files import program_of, programs_in
-    from isolde.workloads.applications import application_named
-    from isolde.workloads.scales import scale_of
-
-    path, name, sessions, scale, seed = origin
-    if sessions:
-        application = application_named(path)
-        return program_of(application, sessions, scale_of(application, scale), seed)
-    return next(program for program in programs_in(path) if program.origin is not None and program.origin.name == name)
-
-
 if __name__ == "__main__":
     question = json.load(sys.stdin)
-    program = _read_again(question["origin"])
+    from isolde.engines.explore.files import program_again
+
+    path, name, sessions, scale, seed = question["origin"].values()
+    origin = Origin(path, name, tuple(sessions), tuple(scale), seed)
+    program = program_again(origin)
     result = answer_on_store(question, program) if "runs" in question else answer(question, program)
     sys.stdout.write(json.dumps(result))

@@ -6,23 +6,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from isolde._core.exploration import ExplorationCounts, Sources
+from isolde._core.exploration import INITIAL, ExplorationCounts, Sources
 from isolde.engines.explore.behaviours import Behaviours
 from isolde.engines.explore.bodies import Bodies
 from isolde.engines.explore.checkpoint import Checkpoint
-from isolde.engines.explore.elsewhere import replayed
+from isolde.engines.explore.elsewhere import Rounds, replayed
 from isolde.engines.explore.evidence import Executed, allowed, executed, state_after
 from isolde.engines.explore.invariants import FIRST, Invariants
 from isolde.engines.explore.program import Program
 from isolde.engines.explore.question import Question, explored_level
 from isolde.engines.explore.rounds import bodies_of, in_rounds
 from isolde.engines.explore.schedule import Interleaving, interleaving
-from isolde.engines.explore.search import INTERRUPTED, SHOWN_MAX, Found, Limits, Progress, Walk, Walked
+from isolde.engines.explore.search import INTERRUPTED, SHOWN_MAX, Found, Left, Limits, Progress, Walk, Walked
 from isolde.errors import IsoldeError
 
 if TYPE_CHECKING:
     from isolde.engines.explore.tables import Model, TableBodies
 
+INITIAL_LAST = float("inf")
+"""Where the core sorts a read of an initial value: behind those of all transactions."""
 _ROUND_CALLS = 20_000
 """Calls after which a round over tables ends if it has found new versions: what it goes on to find is incomplete anyway."""
 
@@ -108,14 +110,20 @@ class Explorer:
             self._know(bodies_of(self.program, self.model))
             self._rounds = []
         if resumed is not None:
-            *self._rounds, last = replayed(self.program, bodies_of(self.program, self.model), resumed.rounds)
-            self._know(last.bodies, last)
+            self.again(resumed.rounds)
         before = 0.0 if resumed is not None else self._settle(question, limits, listening)
-        walk, walked, listed = self._walked(question, limits, listening, resumed)
+        walk, walked, listed = self.walked(question, limits, listening, resumed)
         if listening.listed is not None:
             for sources in listed:
                 listening.listed(executed(self.behaviours, sources))
-        return self._explored(question, walk, self._joined(walked, resumed), before)
+        walked = self._joined(walked, resumed)
+        left = None if walked.complete else walk.left(walked.seconds)
+        return self.explored(question, walk, replace(walked, seconds=walked.seconds + before), left)
+
+    def again(self, rounds: Rounds) -> None:
+        """Takes up what is known of the bodies, round by round, from a walk of this program."""
+        *self._rounds, last = replayed(self.program, bodies_of(self.program, self.model), rounds)
+        self._know(last.bodies, last)
 
     def _settle(self, question: Question, limits: Limits, listening: Listening) -> float:
         """Over tables: finds out, in rounds, which rows and versions are written; the seconds that it took.
@@ -147,9 +155,10 @@ class Explorer:
                 bodies.settled = True
         return seconds
 
-    def _walked(
+    def walked(
         self, question: Question, limits: Limits, listening: Listening, resumed: Checkpoint | None
     ) -> tuple[Walk, Walked, list[Sources]]:
+        """One walk with what is known of the bodies; the histories too, if somebody listens to them."""
         behaviours, predicate = self.behaviours, self.program.history
         judge = self.invariants.judge if self.invariants else None
         collect = listening.listed is not None or predicate is not None
@@ -176,27 +185,30 @@ class Explorer:
         best: dict[int, Found] = {}
         for found in (*resumed.failed, *walked.failed):
             known = best.get(found.check)
-            if known is None or self._rank(found) < self._rank(known):
+            if known is None or self.rank(found.sources) < self.rank(known.sources):
                 best[found.check] = found
-        beyond = sorted((*resumed.beyond, *walked.beyond), key=lambda sources: self._events(sources))
+        beyond = sorted((*resumed.beyond, *walked.beyond), key=self.rank)
         return replace(walked, failed=tuple(best.values()), beyond=tuple(beyond[:SHOWN_MAX]))
 
-    def _rank(self, found: Found) -> tuple[int, Sources]:
-        return self._events(found.sources), sorted(found.sources)
+    def rank(self, sources: Sources) -> tuple[int, list[tuple[int, list[float]]]]:
+        """What is shown first: the history with the fewest events, then by what was read, as in the core."""
+        read = sorted((one, [INITIAL_LAST if source == INITIAL else source for source in of]) for one, of in sources)
+        return self._events(sources), read
 
     def _events(self, sources: Sources) -> int:
         return sum(len(entry.trace.events) for entry in executed(self.behaviours, sources))
 
-    def _explored(self, question: Question, walk: Walk, walked: Walked, before: float) -> Explored:
+    def explored(self, question: Question, walk: Walk, walked: Walked, left: Left | None) -> Explored:
+        """What was found, laid open. ``left``: what is left of the walk, if anything is."""
         violations = [self._violation(walk, found) for found in walked.failed]
         violations += [self._shown(walk, sources, name) for name, sources in self.invariants.broken_histories()]
         beyond = []
         if question.against is not None:
             beyond = [self._shown(walk, sources, "robustness") for sources in walked.beyond]
-        left = None
-        if not walked.complete:
+        checkpoint = None
+        if left is not None:
             rounds = tuple(tuple(known.nodes) for known in self.rounds)
-            left = Checkpoint(walk.left(walked.seconds), walked.failed, walked.beyond, rounds)
+            checkpoint = Checkpoint(left, walked.failed, walked.beyond, rounds)
         return Explored(
             program=self.program,
             question=question,
@@ -207,9 +219,9 @@ class Explorer:
             beyond=tuple(beyond),
             complete=walked.complete,
             stopped=walked.stopped,
-            seconds=walked.seconds + before,
+            seconds=walked.seconds,
             bodies_run=len(self.behaviours.nodes),
-            left=left,
+            left=checkpoint,
             judged=bool(self.invariants) or self.program.history is not None or len(self.behaviours.checks) > 0,
         )
 

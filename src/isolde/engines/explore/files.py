@@ -34,6 +34,17 @@ def programs_in(path: str) -> list[Program]:
     return [replace(program, name=program.name or name, origin=Origin(path, name)) for name, program in found.items()]
 
 
+def program_again(origin: Origin) -> Program:
+    """The program of another process, read again."""
+    from isolde.workloads.applications import application_named
+    from isolde.workloads.scales import scale_of
+
+    if origin.sessions:
+        application = application_named(origin.path)
+        return program_of(application, origin.sessions, scale_of(application, origin.scale), origin.seed, origin)
+    return next(program for program in programs_in(origin.path) if program.origin == origin)
+
+
 def program_of(
     application: Application, sessions: Sequence[str], scale: Scale, seed: int, origin: Origin | None = None
 ) -> Program:

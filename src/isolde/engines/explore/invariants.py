@@ -74,9 +74,12 @@ class Invariants:
         except (Exception, SystemExit) as error:
             raise _failed("the predicate over histories", error) from None
         if not held:
-            events = sum(len(entry.trace.events) for entry in history)
-            if self._broken is None or (events, sorted(sources)) < (self._broken[0], sorted(self._broken[1])):
-                self._broken = (events, sources)
+            self.break_history(sources, sum(len(entry.trace.events) for entry in history))
+
+    def break_history(self, sources: Sources, events: int) -> None:
+        """Takes notice of a history, of so many events, that breaks the program's predicate."""
+        if self._broken is None or (events, sorted(sources)) < (self._broken[0], sorted(self._broken[1])):
+            self._broken = (events, sources)
 
     def broken_histories(self) -> Iterator[tuple[str, Sources]]:
         if self._broken is not None:

@@ -186,7 +186,12 @@ class Walk:
         return Walked(self.native.counts(), failed, tuple(self.native.beyond()), not stopped, stopped, total)
 
     def commit_order(self, sources: Sources, state: State | None) -> tuple[list[tuple[int, bool]], int] | None:
-        """An order of commits of a history; one that was found before the walk was resumed is told to the core first."""
+        """An order of commits of a history; one that was found by another walk is told to the core first."""
+        self.follow(sources)
+        return self.native.commit_order(sources, state)
+
+    def follow(self, sources: Sources) -> None:
+        """Runs the bodies along a history that another walk found, so that its keys and values have numbers here, too."""
         written: dict[int, dict[int, int]] = {}
         for transaction, read in sources:
             node = self._behaviours.roots[transaction]
@@ -199,7 +204,6 @@ class Walk:
                 node = self._behaviours.after(node, value)
                 own |= dict(self._behaviours.nodes[node].stretch.writes)
             written[transaction] = own
-        return self.native.commit_order(sources, state)
 
     def _estimate(self, seconds: float) -> None:
         """Goes on with the estimate that is due after so many seconds; the next one is due when twice the time has passed."""
