@@ -318,7 +318,7 @@ def _outcomes(steps: Sequence[InterleavedStep], tables: tuple[TableRows, ...]) -
             yield StepOutcome(said, number, failed=said == ROLLED_BACK, tables=after)
         else:
             rows = None if ran.rows is None else [tuple(map(plain, row)) for row in ran.rows]
-            said = answer_text(rows, ran.count, ran.error, ran.message)
+            said = answer_text(rows, ran.count if rows is None else None, ran.error, ran.message)
             yield StepOutcome(said, number, failed=bool(ran.error), tables=after)
 
 

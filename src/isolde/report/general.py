@@ -345,9 +345,25 @@ def _drawn_broken(broken: BrokenInvariant) -> list[str]:
         lines += ["schedule:", *(f"  {line}" for line in _drawn_schedule(broken.schedule))]
     if broken.state is not None:
         lines.append("state: " + ", ".join(f"{key} = {value}" for key, value in _named(broken.state)))
-    for one in broken.tables:
-        lines.append(f"{one.table}: {_rows(one.rows)}")
+    if broken.tables:
+        first = {} if broken.schedule is None else {one.table: one.rows for one in broken.schedule.rows}
+        width = max(len(one.table) for one in broken.tables)
+        lines.append("rows, beside the first ones:" if first else "rows:")
+        for one in broken.tables:
+            lines += _wrapped(f"  {one.table:{width}}  {_changed_rows(first.get(one.table, ()), one.rows)}")
     return lines
+
+
+def _changed_rows(before: Iterable[Sequence[Any]], after: Iterable[Sequence[Any]]) -> str:
+    """What came and what went: ``- [1, 'Ada'] + [1, 'Eve']``."""
+    gone, came = list(before), []
+    for row in after:
+        if row in gone:
+            gone.remove(row)
+        else:
+            came.append(row)
+    said = [f"{sign} {list(row)}" for sign, rows in (("-", gone), ("+", came)) for row in rows]
+    return " ".join(said) or "no change"
 
 
 def _pictured(anomaly: Anomaly | None, history: History) -> list[str]:
@@ -360,8 +376,14 @@ def _pictured(anomaly: Anomaly | None, history: History) -> list[str]:
 
 
 def _drawn_schedule(schedule: Schedule) -> list[str]:
+    """A step a line, with its answer where that is known; that a commit committed goes without saying."""
     width = max((len(step.session) for step in schedule.steps), default=0)
-    return [f"{step.session:{width}}  {step.does}" for step in schedule.steps]
+    answers = [f"  {one.answer}" if one.answer != "→ committed" else "" for one in schedule.outcomes]
+    answers = answers or [""] * len(schedule.steps)
+    return [
+        f"{step.session:{width}}  {step.does}{answer}".rstrip()
+        for step, answer in zip(schedule.steps, answers, strict=True)
+    ]
 
 
 def _wrapped(text: str) -> list[str]:
