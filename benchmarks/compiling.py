@@ -59,10 +59,9 @@ def rows_text(first: int) -> str:
 def main() -> None:
     for dialect in Dialect:
         store = Store(schema(TABLES, dialect), dialect)
-        types = store.compiled.types((1,))
         for name, text in STATEMENTS.items():
             node = statement(text, dialect)
-            compiling = partial(store.compiled.statement, node, ("x",), types)
+            compiling = partial(store.compiled.statement, node, {"x": 1})
             first, next_ = best_us(partial(forgetting, compiling), 200), best_us(compiling, 200)
             print(f"{dialect.value:11} {name:13} the first of its form {first:4.0f} µs, another one {next_:4.0f} µs")
         columns = ", ".join(f"c{place} {'INT' if place % 2 else 'VARCHAR(30)'}" for place in range(1, COLUMNS))

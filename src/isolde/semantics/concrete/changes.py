@@ -58,8 +58,8 @@ class _Change:
         writer.indent = 1
         plan = update_plan(self.catalog, change, row_check)
         self._refuse_seen_changes(bool(change.rereading) or change.sets_reread)
-        writer.line(f"count = {self.unit.ref(constraints.updated)}(S, {self.unit.ref(plan)}, hits)")
-        self._returning(change.returning, change.scan.id, "[hit[2] for hit in hits]")
+        count = f"{self.unit.ref(constraints.updated)}(S, {self.unit.ref(plan)}, hits)"
+        self._returning(count, change.returning, change.scan.id, "[hit[2] for hit in hits]")
 
     def rows_after(self, change: Update) -> None:
         writer, row = self.writer, f"r{change.scan.id}"
@@ -79,8 +79,8 @@ class _Change:
         writer.line(f"hits.append((number, {row}))")
         writer.indent = 1
         self._refuse_seen_changes(bool(change.rereading))
-        writer.line(f"count = {self.unit.ref(constraints.deleted)}(S, {info.position}, hits)")
-        self._returning(change.returning, change.scan.id, "[hit[1] for hit in hits]")
+        count = f"{self.unit.ref(constraints.deleted)}(S, {info.position}, hits)"
+        self._returning(count, change.returning, change.scan.id, "[hit[1] for hit in hits]")
 
     def _matches(self, change: Update | Delete) -> None:
         """Opens a loop over the rows that are to be changed."""
@@ -110,11 +110,13 @@ class _Change:
             cells[assigned.place] = text
         return tuple_text([cells[place] for place in range(len(info.types))])
 
-    def _returning(self, outputs: tuple[Output, ...], row: int, rows: str) -> None:
+    def _returning(self, count: str, outputs: tuple[Output, ...], row: int, rows: str) -> None:
+        """``count`` and ``rows`` are texts; the rows are there when the count is known."""
         writer = self.writer
         if not outputs:
-            writer.line("return count, []")
+            writer.line(f"return {count}, []")
             return
+        writer.line(f"count = {count}")
         values = tuple_text([self.body.text(output.value) for output in outputs])
         writer.line("out = []")
         writer.open(f"for r{row} in {rows}:")
@@ -135,8 +137,10 @@ class _Change:
             call = f"{unit.ref(constraints.inserted_plainly)}(S, {unit.ref(plan)}, {rows})"
         else:
             call = f"{unit.ref(constraints.inserted)}(S, {unit.ref(plan)}, {size}, {rows}, {resolve})"
-        writer.line(f"count, rows = {call}")
-        self._returning(change.returning, change.scan.id, "rows")
+        if change.returning:
+            writer.line(f"done = {call}")
+            call = "done"
+        self._returning(f"{call}[0]", change.returning, change.scan.id, "done[1]")
 
     def _rows(self, change: Insert) -> tuple[str, str]:
         """Python text of the rows, one after the other, and of their number."""

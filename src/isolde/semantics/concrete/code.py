@@ -59,7 +59,7 @@ class Unit:
     def finish(self, entry: str) -> Any:
         """The generated function of this name, when all are written."""
         exec(python_code("\n".join(self.functions)), self.names)
-        return self.names[entry]
+        return self.names.pop(entry)
 
 
 @lru_cache(maxsize=10_000)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import assert_never
 
-from isolde.errors import ExecutionError
+from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete.code import Unit
 from isolde.semantics.core import primitives
-from isolde.semantics.core.evaluate import combined
+from isolde.semantics.core.evaluate import combined, constant_value
 from isolde.semantics.core.nodes import (
     Aggregated,
     Apply,
@@ -125,10 +126,11 @@ class Body:
             name = self.unit.fresh("m")
             self.memos.append(f"{name} = {self._lifted(node)}")
             return name
+        if all(isinstance(argument, Constant) for argument in arguments):
+            # What fails, fails when it is its turn.
+            with suppress(ExecutionError, OutsideFragment):
+                return self.unit.constant(constant_value(node))
         if not primitive.strict:
-            if not primitive.errors and all(isinstance(argument, Constant) for argument in arguments):
-                values = [argument.value for argument in arguments if isinstance(argument, Constant)]
-                return self.unit.constant(primitive.function(*values))
             return self._called(node, [self.text(argument) for argument in arguments])
         return self._lifted(node)
 

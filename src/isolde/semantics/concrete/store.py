@@ -103,15 +103,17 @@ class Compiled:
             raise ExecutionError("type", "the values of a list have to be of one type")
         return self.rules.common(nodes, "a list")[1] if nodes else NULL
 
-    def statement(self, statement: Statement, names: tuple[str, ...], types: tuple[ValueType, ...]) -> Code:
-        variables = Variables.of(dict(zip(names, types, strict=True)))
-        core = elaborated(self.catalog, statement, variables)
-        return self._emitted(statement, core, [f"v{slot}" for slot in range(len(names))])
+    def statement(self, statement: Statement, parameters: Mapping[str, Constant]) -> Code:
+        """The code of a statement for parameters of these shapes (``value_shape``); one that is null is null in all of them."""
+        types = dict(zip(parameters, self.types(parameters.values()), strict=True))
+        nonnull = frozenset(name for name, value in parameters.items() if value is not None)
+        core = elaborated(self.catalog, statement, Variables.of(types, nonnull))
+        return self._emitted(statement, core, [f"v{slot}" for slot in range(len(types))])
 
     def shaped(self, found: Shape, dialect: Dialect, types: tuple[ValueType, ...], *, strict: bool = True) -> Code:
         """The code of all statements of a shape. The types are those of the literals, which are parameters in it."""
         names = [*found.values, *(name for template in found.templates for name in template)]
-        variables = Variables.of(dict(zip(names, types, strict=True)))
+        variables = Variables.of(dict(zip(names, types, strict=True)), frozenset(names))
         statement = read_statement(found.text, dialect, strict=strict)
         core = elaborated(self.catalog, statement, variables)
         arguments = [f"v{slot}" for slot in range(len(found.values))]
@@ -131,7 +133,7 @@ class Compiled:
         key = (id(statement), (*parameters, *map(value_shape, values)))
         code = self.statements.get(key)
         if code is None:
-            code = self.statements[key] = self.statement(statement, tuple(parameters), self.types(values))
+            code = self.statements[key] = self.statement(statement, dict(zip(parameters, values, strict=True)))
         return code, values
 
     def written(self, text: str, dialect: Dialect, *, strict: bool = True) -> Prepared:

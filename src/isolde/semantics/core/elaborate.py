@@ -55,7 +55,7 @@ class _QueryElaborator:
     def query(self, exists: bool) -> Query:
         scope, rules = self.scope, self.rules
         source = self._declared(self.select.source, False) if self.select.source is not None else None
-        items = self._items(self.select.items)
+        items = expanded(self.select.items, scope)
         select = self._without_aliases(self.select, items)
         shown = [expression for _, expression in items]
         orders = [order.expression for order in select.order_by]
@@ -64,10 +64,9 @@ class _QueryElaborator:
             or select.having is not None
             or any(has_aggregate(expression) for expression in (*shown, *orders))
         )
-        if has_aggregate(select.where) or has_aggregate(select.group_by):
-            raise ExecutionError("type", "aggregates are not allowed in WHERE and GROUP BY")
         limit, offset = self._bound(select.limit, "LIMIT"), self._bound(select.offset, "OFFSET")
-        source = self._with_conditions(self.select.source, source)
+        if isinstance(source, Join):
+            source = self._with_conditions(self.select.source, source)
         where = self.expressions.conjuncts(select.where, scope)
         keys = [self.expressions.expression(expression, scope) for expression in select.group_by]
         having: tuple[Expression, ...] = ()
@@ -101,7 +100,7 @@ class _QueryElaborator:
             )
         query = Query(
             outputs=outputs,
-            source=self._pruned(source),
+            source=self._pruned(source) if self.derived else source,
             where=where,
             grouping=grouping,
             distinct=distinct,
@@ -181,9 +180,6 @@ class _QueryElaborator:
 
     # SELECT, GROUP BY, ORDER BY
 
-    def _items(self, items: Iterable[Item | Star]) -> list[tuple[str, tx.Expression]]:
-        return expanded(items, self.scope)
-
     def _without_aliases(self, select: Select, items: list[tuple[str, tx.Expression]]) -> Select:
         """ORDER BY and GROUP BY may name a column of the result, or give its number."""
         if not select.order_by and not select.group_by:
@@ -191,9 +187,12 @@ class _QueryElaborator:
         for expression in (*(order.expression for order in select.order_by), *select.group_by):
             self.rules.check_arranging(expression)
         order_by = tuple(
-            replace(order, expression=self._meant(order.expression, items, True)) for order in select.order_by
+            qu.Order(self._meant(order.expression, items, True), order.descending, order.nulls_first)
+            for order in select.order_by
         )
         group_by = tuple(self._meant(expression, items, False) for expression in select.group_by)
+        if order_by == select.order_by and group_by == select.group_by:
+            return select
         return replace(select, order_by=order_by, group_by=group_by)
 
     def _meant(

@@ -30,7 +30,7 @@ from isolde.semantics.core.relations import OnConflict, Output, RowChecks, Scan,
 from isolde.semantics.core.scope import Named, Scope
 from isolde.semantics.core.types import ANY, NULL, outside
 from isolde.tx import statements as st
-from isolde.tx.expressions import Literal, Name
+from isolde.tx.expressions import Literal, Name, Parameter
 from isolde.tx.queries import Item, Select, Star, TableSource
 from isolde.tx.schema import Column as TableColumn
 from isolde.tx.statements import Assignment, Default, InsertMode
@@ -99,7 +99,7 @@ class ChangeElaborator:
         self, named: Named, info: TableInfo, assignments: tuple[Assignment, ...], one_by_one: bool
     ) -> tuple[Set, ...]:
         """``one_by_one``: an assignment sees what those before it assigned."""
-        columns = dict(named.columns)
+        columns = named.columns
         sets: list[Set] = []
         for assignment in assignments:
             place = info.column(assignment.column)
@@ -108,7 +108,7 @@ class ChangeElaborator:
             if one_by_one and len(assignments) > 1:
                 slot = self.elaborator.fresh()
                 # It may be null now, until the row is checked.
-                named.columns[assignment.column] = Bound(slot, info.types[place], False, True)
+                named.columns = {**named.columns, assignment.column: Bound(slot, info.types[place], False, True)}
             sets.append(Set(place, value, slot))
         named.columns = columns
         return tuple(sets)
@@ -195,7 +195,7 @@ class ChangeElaborator:
             returning=self._returning(insert.returning, scan, insert.table, deleted=False),
             supplied=info.generated is not None and info.generated in places,
             ordered=not isinstance(insert.source, Select) or self._ordered(insert.source),
-            queries=query is None and any(isinstance(part, Select) for part in parts(insert.source)),
+            queries=_has_queries(insert.source),
             reads_variables=tuple(self.scope.reads_variables),
         )
 
@@ -214,7 +214,7 @@ class ChangeElaborator:
                 else:
                     cells[place] = self._cell(info, insert, place, self.expressions.expression(value, self.scope))
             rows.append(_in_order(cells))
-        if len(rows) > 1 and any(isinstance(part, Select) for part in parts(insert.source)):
+        if len(rows) > 1 and _has_queries(insert.source):
             self._refuse_rereading(insert, info, rows)
         return rows
 
@@ -384,6 +384,14 @@ def _reads_table(query: core.Query, info: TableInfo, changed: set[int] | None, c
 
 def _in_order(cells: dict[int, Expression]) -> tuple[Expression, ...]:
     return tuple(cells[place] for place in range(len(cells)))
+
+
+def _has_queries(source: Select | tuple[tuple[object, ...], ...]) -> bool:
+    """Whether a value that is written out has a query in it."""
+    if isinstance(source, Select):
+        return False
+    values = (value for row in source for value in row if not isinstance(value, Literal | Parameter))
+    return any(isinstance(part, Select) for value in values for part in parts(value))
 
 
 def _reads(node: object, table: str) -> bool:

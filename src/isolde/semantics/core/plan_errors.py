@@ -18,12 +18,14 @@ from isolde.semantics.core.nodes import (
     Bind,
     Choose,
     Coalesce,
+    Column,
     Constant,
     Exists,
     Expression,
     Logic,
     Member,
     Scalar,
+    Variable,
     below,
     converts_parameter,
     is_constant,
@@ -44,6 +46,9 @@ def check_condition(condition: Expression, rules: Rules) -> None:
     """The same for the condition of IF or WHILE, which a database plans as a query of its own."""
     if rules.hides_errors:
         _Check(rules.fails_when_planned).expression(condition, False, False)
+
+
+_LEAVES = (Constant, Column, Variable)
 
 
 class _Check:
@@ -88,7 +93,8 @@ class _Check:
 
     def all(self, nodes: list[Expression] | tuple[Expression, ...], skipped: bool) -> None:
         for node in nodes:
-            self.expression(node, skipped, False)
+            if type(node) not in _LEAVES:
+                self.expression(node, skipped, False)
 
     def expression(self, node: Expression, skipped: bool, conditional: bool) -> None:
         """``conditional``: it is not computed for every row, as the right side of an AND."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from isolde.errors import ExecutionError, OutsideFragment
+from isolde.semantics.core.immutable import node
 
 
 class Sort(StrEnum):
@@ -36,7 +36,7 @@ class Affinity(StrEnum):
     TEXT = "text"
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class ValueType:
     """A type of values; ``bits``, ``unsigned`` and ``scale`` as the dialect tracks them, ``columns`` those of a row.
 

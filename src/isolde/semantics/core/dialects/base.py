@@ -350,13 +350,16 @@ class Rules(ABC):
         """The primitive of the operands; null at once where an operand is a NULL that decides it."""
         if not primitive.strict:
             return Apply(primitive, tuple(arguments), type_, not primitive.nullable)
-        if any(map(is_null, arguments)) and (self.folds_nulls or all(map(is_plain, arguments))):
+        nonnull = not primitive.nullable
+        for argument in arguments:
+            if not argument.nonnull:
+                nonnull = False
+        if not nonnull and any(map(is_null, arguments)) and (self.folds_nulls or all(map(is_plain, arguments))):
             for argument in arguments:
                 if not is_plain(argument) and is_constant(argument):
                     # It is computed when the statement is planned, before anybody sees that the result is null.
                     constant_value(argument)
             return Constant(None, type_)
-        nonnull = not primitive.nullable and all(argument.nonnull for argument in arguments)
         return Apply(primitive, tuple(arguments), type_, nonnull)
 
     def equation(
@@ -400,7 +403,7 @@ def typed(node: Expression, type_: ValueType) -> Expression:
     if isinstance(node, Constant):
         return Constant(node.value, type_)
     if isinstance(node, Variable):
-        return Variable(node.slot, type_, node.name)
+        return Variable(node.slot, type_, node.name, node.nonnull)
     if isinstance(node, Logic | Bind | Member):
         return Apply(_AS_IT_IS, (node,), type_, node.nonnull)
     return replace(node, type=type_)
