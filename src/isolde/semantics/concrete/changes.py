@@ -57,7 +57,6 @@ class _Change:
         writer.line(f"hits.append((number, {row}, {new}))")
         writer.indent = 1
         plan = update_plan(self.catalog, change, row_check)
-        self._refuse_seen_changes(bool(change.rereading) or change.sets_reread)
         count = f"{self.unit.ref(constraints.updated)}(S, {self.unit.ref(plan)}, hits)"
         self._returning(count, change.returning, change.scan.id, "[hit[2] for hit in hits]")
 
@@ -78,7 +77,6 @@ class _Change:
         self._matches(change)
         writer.line(f"hits.append((number, {row}))")
         writer.indent = 1
-        self._refuse_seen_changes(bool(change.rereading))
         count = f"{self.unit.ref(constraints.deleted)}(S, {info.position}, hits)"
         self._returning(count, change.returning, change.scan.id, "[hit[1] for hit in hits]")
 
@@ -90,14 +88,6 @@ class _Change:
         self.writer.line("hits = []")
         self.writer.open(f"for number, r{change.scan.id} in {loops.candidates(visit)}:")
         loops.test(untested(visit))
-        if change.rereading or (isinstance(change, Update) and change.sets_reread):
-            self.writer.line("candidates += 1")
-        loops.test(change.rereading)
-
-    def _refuse_seen_changes(self, rereading: bool) -> None:
-        if rereading:
-            self.writer.lines.insert(0, "    candidates = 0")
-            self.writer.line(f"{self.unit.ref(constraints.refuse_seen_changes)}(len(hits), candidates)")
 
     def _assigned(self, body: Body, writer: Writer, info: TableInfo, row: str, sets: tuple[Set, ...]) -> str:
         """Python text of the new row."""

@@ -26,7 +26,7 @@ from isolde.semantics.core.nodes import Constant as ConstantNode
 from isolde.semantics.core.relations import Batch, Insert, Output, Query
 from isolde.semantics.core.relations import Statement as CoreStatement
 from isolde.semantics.core.scope import Variables
-from isolde.semantics.core.types import NULL, WIDE, ValueType, rows_of
+from isolde.semantics.core.types import NULL, ValueType, rows_of
 from isolde.semantics.tables.constraints import add
 from isolde.semantics.tables.memory import MemoryTable
 from isolde.semantics.tables.view import Row, TableView, Undo, take_back
@@ -388,7 +388,7 @@ def value_shape(value: Any) -> Any:
     if kind is int:
         return 32 if -0x80000000 <= value < 0x80000000 else (64 if -(2**63) <= value < 2**63 else 65)
     if kind.__name__ == "Decimal":
-        return value.as_tuple().exponent, value.adjusted() >= WIDE
+        return kind, value.as_tuple().exponent
     return (kind, value.microsecond > 0, value.tzinfo is None) if kind is datetime else kind
 
 

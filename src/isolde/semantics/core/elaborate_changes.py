@@ -10,21 +10,14 @@ from isolde.semantics.core.elaborate import Elaborator, expanded
 from isolde.semantics.core.elaborate_expressions import ExpressionElaborator
 from isolde.semantics.core.nodes import (
     Bound,
-    Choose,
     Coalesce,
     Column,
     Constant,
-    Exists,
     Expression,
     Fail,
-    Logic,
-    Member,
     NextId,
-    below,
     is_constant,
     is_null,
-    operands,
-    query_of,
 )
 from isolde.semantics.core.relations import OnConflict, Output, RowChecks, Scan, Set
 from isolde.semantics.core.scope import Named, Scope
@@ -73,27 +66,23 @@ class ChangeElaborator:
         if update.returning and not self.rules.returns_updated:
             raise outside("UPDATE … RETURNING in MySQL", "read the row after the update")
         returning = self._returning(update.returning, scan, update.alias or update.table, deleted=False)
-        first, rereading = self._split(where, info, set(places))
-        sets_reread = bool(self._split(tuple(assigned.value for assigned in sets), info, set(places))[1])
-        variables = tuple(self.scope.reads_variables)
-        return core.Update(scan, first, rereading, sets, sets_reread, returning, variables)
+        self._refuse_own_changes(update)
+        return core.Update(scan, where, sets, returning, tuple(self.scope.reads_variables))
 
     def _delete(self, delete: st.Delete) -> core.Delete:
         scan = Scan(self.elaborator.fresh(), self.catalog.table(delete.table))
         self.scope.add_table(delete.alias or delete.table, scan)
         where = self.expressions.conjuncts(delete.where, self.scope)
         returning = self._returning(delete.returning, scan, delete.alias or delete.table, deleted=True)
-        first, rereading = self._split(where, scan.table, None)
-        return core.Delete(scan, first, rereading, returning, tuple(self.scope.reads_variables))
+        self._refuse_own_changes(delete)
+        return core.Delete(scan, where, returning, tuple(self.scope.reads_variables))
 
-    def _split(
-        self, nodes: tuple[Expression, ...], info: TableInfo, changed: set[int] | None
-    ) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
-        """Those that see the table as it was, and those whose queries may see what the statement changed before."""
-        if not self.rules.changes_rows_as_found:
-            return nodes, ()
-        rereading = tuple(node for node in nodes if sees_changes(node, info, changed))
-        return tuple(node for node in nodes if node not in rereading), rereading
+    def _refuse_own_changes(self, change: st.Update | st.Delete) -> None:
+        if self.rules.changes_rows_as_found and _reads(change, change.table):
+            raise outside(
+                "a change in SQLite with a query over the table that it changes",
+                "read first: the query may see the rows that were changed before, in the order of the plan",
+            )
 
     def _sets(
         self, named: Named, info: TableInfo, assignments: tuple[Assignment, ...], one_by_one: bool
@@ -342,44 +331,6 @@ def row_checks(elaborator: Elaborator, info: TableInfo, places: tuple[int, ...])
     )
     named = tuple((place, f"{info.table.name}.{info.table.columns[place].name} must not be null") for place in nonnull)
     return RowChecks(scan.id, named, checks)
-
-
-def sees_changes(node: Expression, info: TableInfo, changed: set[int] | None) -> bool:
-    """Whether a query in it may see rows that the statement has changed before.
-
-    SQLite changes a row as soon as it is found. A query that depends on no row is asked once: if that is for the first row that
-    is found (``certain``), it sees no change. A DELETE (no ``changed`` columns) finds all rows first if a query depends on them.
-    """
-
-    def seen(part: Expression, certain: bool) -> bool:
-        query = query_of(part)
-        if query is not None and _reads_table(query, info, changed, columns=not isinstance(part, Exists)):
-            plain = isinstance(part, Member) and not (query.where or query.grouping or query.distinct or query.limit)
-            open_ = not certain or plain
-            if (open_ and not query.correlated) or (changed is not None and (open_ or query.correlated)):
-                return True
-        certain = certain and not isinstance(part, Logic | Choose | Coalesce)
-        return any(seen(inner, certain) for inner in operands(part))
-
-    return seen(node, True)
-
-
-def _reads_table(query: core.Query, info: TableInfo, changed: set[int] | None, columns: bool = True) -> bool:
-    """Whether the query, or one inside of it, reads the table; with ``changed``, one of those columns of it."""
-    own = [source for source in core.scans(query.source) if isinstance(source, Scan) and source.table is info]
-    nodes = [part for node in core.query_parts(query) for part in below(node)]
-    if own and changed is None:
-        return True
-    ids = {scan.id for scan in own}
-    shown = {id(part) for output in query.outputs for part in below(output.value)} if not columns else set()
-    if any(
-        isinstance(part, Column) and part.source in ids and part.place in (changed or ()) and id(part) not in shown
-        for part in nodes
-    ):
-        return True
-    inner = [source.query for source in core.scans(query.source) if isinstance(source, core.Derived)]
-    inner += [found for part in nodes if (found := query_of(part)) is not None]
-    return any(_reads_table(found, info, changed) for found in inner)
 
 
 def _in_order(cells: dict[int, Expression]) -> tuple[Expression, ...]:

@@ -67,8 +67,7 @@ class _Check:
                 if statement.conflict is not None:
                     self.all([assigned.value for assigned in statement.conflict.sets], False)
             case Update() | Delete():
-                conditions = (*statement.where, *statement.rereading)
-                self.all(conditions, len(conditions) > 1)
+                self.all(statement.where, len(statement.where) > 1)
                 if isinstance(statement, Update):
                     self.all([assigned.value for assigned in statement.sets], False)
             case _:

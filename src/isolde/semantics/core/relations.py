@@ -137,15 +137,11 @@ class RowChecks:
 
 @node(frozen=True, slots=True)
 class Update:
-    """``where`` are conditions that see the table as it was before the statement; the queries of ``rereading``, and with
-    ``sets_reread`` those of assignments, may see rows that the statement changed before (SQLite).
-    """
+    """Queries in it see the table as it was before the statement."""
 
     scan: Scan
     where: tuple[Expression, ...]
-    rereading: tuple[Expression, ...]
     sets: tuple[Set, ...]
-    sets_reread: bool
     returning: tuple[Output, ...]
     reads_variables: tuple[int, ...]
 
@@ -154,7 +150,6 @@ class Update:
 class Delete:
     scan: Scan
     where: tuple[Expression, ...]
-    rereading: tuple[Expression, ...]
     returning: tuple[Output, ...]
     reads_variables: tuple[int, ...]
 

@@ -230,17 +230,11 @@ class Interpreter(Evaluator):
         (visit,) = plan(change.scan, change.where).steps
         assert isinstance(visit, Visit)
         values = [assigned.value for assigned in change.sets] if isinstance(change, Update) else []
-        self._read_ahead([*change.where, *change.rereading, *values], env)
-        candidates = hits = 0
+        self._read_ahead([*change.where, *values], env)
         for number, row in self.found(visit, change.scan, env):
             env.rows[change.scan.id] = row
             if self._holds(visit.conditions, env):
-                candidates += 1
-                if self._holds(change.rereading, env):
-                    hits += 1
-                    yield number, row
-        if change.rereading or (isinstance(change, Update) and change.sets_reread):
-            constraints.refuse_seen_changes(hits, candidates)
+                yield number, row
 
     def _update(self, change: Update, env: Environment) -> Answer:
         hits = [(number, row, self._assigned(change.sets, row, env)) for number, row in self._hits(change, env)]

@@ -151,15 +151,6 @@ def half_way(store: Tables, position: int, statement: Callable[[], Answer]) -> A
         raise
 
 
-def refuse_seen_changes(hits: int, candidates: int) -> None:
-    """``candidates``: how many rows are changed if the conditions with queries over the table hold for them (SQLite)."""
-    if hits and max(hits, candidates) > 1:
-        raise outside(
-            "a change of several rows in SQLite with a query over what it changes",
-            "read first: the query may see the rows that were changed before, in the order of the plan",
-        )
-
-
 def _check_new_keys(table: TableView, hits: list[Hit]) -> None:
     """No row that stays as it is, and no other changed row, holds a new key."""
     changed = {number for number, _, _ in hits}

@@ -135,7 +135,7 @@ class Rules(ABC):
     counts_changed: ClassVar[bool] = False
     """Whether an UPDATE counts only the rows that became different."""
     changes_rows_as_found: ClassVar[bool] = False
-    """Whether a change applies to each row as soon as it is found, so that queries in it see rows changed before (SQLite)."""
+    """Whether a change applies to each row when it is found, and queries in it see rows changed before (SQLite; refused)."""
     shows_rows_before: ClassVar[bool] = False
     """Whether a query among the values of an INSERT sees the rows before it (MySQL; refused where it would show)."""
     ids: ClassVar[IdSource]

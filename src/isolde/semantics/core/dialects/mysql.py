@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any
 
 from isolde.errors import ExecutionError, OutsideFragment
-from isolde.semantics.core.dialects import mysql_digits as digits
 from isolde.semantics.core.dialects.base import (
     COMPARISONS,
     DECIMAL_ARITHMETIC,
@@ -50,12 +49,10 @@ from isolde.semantics.core.types import (
     DATE,
     FLOAT,
     INTEGER,
-    NUMBERS,
     TEXT,
     TIMES,
     TIMESTAMP,
     UNSIGNED,
-    WIDE,
     Sort,
     ValueType,
     outside,
@@ -81,12 +78,16 @@ ROUNDED_FLOAT = ValueType(
 """Such a double has a scale, and so has what is computed from it: 4 more for a quotient, else the greater of both."""
 
 
-def decimal_of(scale: int, room: int | None) -> ValueType:
-    return ValueType(Sort.DECIMAL, scale=min(scale, SCALE_MAX), digits=room)
+INTEGER_DIGITS_MAX = 18
+"""FLOOR and CEILING of a decimal are an integer, unless it has room for more digits than these before the point."""
 
 
-def integer_of(unsigned: bool, room: int | None) -> ValueType:
-    return ValueType(Sort.INTEGER, unsigned=unsigned, digits=room)
+def decimal_of(scale: int, digits: int | None = None) -> ValueType:
+    return ValueType(Sort.DECIMAL, scale=min(scale, SCALE_MAX), digits=digits)
+
+
+def integer_of(unsigned: bool) -> ValueType:
+    return UNSIGNED if unsigned else BIGINT
 
 
 def floating(types: Sequence[ValueType]) -> ValueType:
@@ -235,7 +236,6 @@ _ROUND_INTEGER = primitive("mysql round integer", my.integer_round)
 _ROUND_FLOAT = primitive("mysql round float", my.float_round)
 _NOW = primitive("mysql now", lambda time: time.replace(microsecond=0), "{0}.replace(microsecond=0)")
 _BOUND = primitive("mysql limit", my.bound, strict=False, errors="out-of-range")
-_BIT_TYPE = integer_of(True, digits.BITS_DIGITS)
 _AVERAGES = {scale: my.average_exact(scale) for scale in range(SCALE_MAX + 1)}
 
 
@@ -268,11 +268,9 @@ class MySQL(Rules):
     def column(self, type_: Type) -> ValueType:
         match type_.kind:
             case Kind.BOOLEAN:
-                return ValueType(Sort.INTEGER, bits=8, digits=digits.of_column(8, False))
+                return ValueType(Sort.INTEGER, bits=8)
             case Kind.INTEGER:
-                bits = type_.bits or 32
-                room = digits.of_column(bits, type_.unsigned)
-                return ValueType(Sort.INTEGER, bits=bits, unsigned=type_.unsigned, digits=room)
+                return ValueType(Sort.INTEGER, bits=type_.bits or 32, unsigned=type_.unsigned)
             case Kind.DECIMAL:
                 return decimal_of(type_.scale or 0, (type_.precision or 10) - (type_.scale or 0))
             case Kind.TIMESTAMP:
@@ -285,29 +283,23 @@ class MySQL(Rules):
     def given(self, value: Any) -> ValueType:
         type_ = self.literal(value).type
         # The same for all values that run the same code: what differs is told by the shape that the store finds code by.
-        if isinstance(value, int):
-            return replace(type_, digits=digits.of_column(32 if -(2**31) <= value < 2**31 else 64, type_.unsigned))
-        if isinstance(value, Decimal):
-            return replace(type_, digits=digits.of_column(64 if value.adjusted() >= WIDE else 32, False))
-        return type_
+        return replace(type_, digits=None) if type_.digits is not None else type_
 
     def variable(self, type_: ValueType) -> ValueType:
-        # Its value comes to the server as a constant, which is rarely a long one.
-        room = digits.of_column(32, False) if type_.sort in NUMBERS else None
-        return replace(type_, digits=room, unconvertible="")
+        return replace(type_, digits=None, unconvertible="")
 
     def literal(self, value: Any) -> Constant:
         match value:
             case None:
                 return self.null()
             case bool():
-                value, type_ = int(value), integer_of(False, digits.of_constant(value))
+                value, type_ = int(value), BIGINT
             case int():
-                type_ = integer_of(value >= 2**63, digits.of_constant(value))
+                type_ = integer_of(value >= 2**63)
                 if not -(2**63) <= value < 2**64:
-                    value, type_ = Decimal(value), decimal_of(0, digits.of_constant(value))
+                    value, type_ = Decimal(value), decimal_of(0, len(str(abs(value))))
             case Decimal():
-                type_ = decimal_of(numbers.scale_of(value), digits.of_constant(value))
+                type_ = decimal_of(numbers.scale_of(value), len(str(abs(numbers.truncated(value)))))
             case float():
                 type_ = FLOAT
             case str():
@@ -325,7 +317,7 @@ class MySQL(Rules):
     def value(self, node: Expression) -> Expression:
         if node.type.sort is not Sort.BOOLEAN:
             return node
-        type_ = replace(BIGINT, digits=1, unconvertible=node.type.unconvertible)
+        type_ = replace(BIGINT, unconvertible=node.type.unconvertible)
         return self.apply(TRUTH_TO_NUMBER, (node,), type_)
 
     def number(self, node: Expression) -> Expression:
@@ -351,7 +343,7 @@ class MySQL(Rules):
     def exact(self, node: Expression) -> Expression:
         if node.type.sort is not Sort.INTEGER:
             return node
-        return self.apply(_TO_DECIMAL, (node,), decimal_of(0, node.type.digits))
+        return self.apply(_TO_DECIMAL, (node,), decimal_of(0))
 
     def integer(self, node: Expression) -> Expression:
         """As DIV and casts take it: 64 bits, signed or not."""
@@ -421,10 +413,10 @@ class MySQL(Rules):
         if Sort.DECIMAL in sorts or len(signs) > 1:
             scale = max(type_.scale for type_ in types)
             # Signed and unsigned integers meet in a decimal; marked, because a cast to UNSIGNED still reads their bits.
-            whole = replace(decimal_of(scale, digits.widest(types)), unsigned=Sort.DECIMAL not in sorts)
+            whole = replace(decimal_of(scale), unsigned=Sort.DECIMAL not in sorts)
             return [self.exact(node) for node in nodes], whole
         bits = max(type_.bits for type_ in types)
-        return list(nodes), replace(types[0], bits=bits, digits=digits.widest(types), unconvertible="")
+        return list(nodes), replace(types[0], bits=bits, unconvertible="")
 
     def scaled(self, node: Expression, scale: int) -> Expression:
         if node.type.sort is Sort.NULL or (node.type.scale == scale and is_stored(node)):
@@ -437,7 +429,7 @@ class MySQL(Rules):
         if operator is Unary.NOT:
             return self.negation(operand)
         if operator is Unary.BIT_NOT:
-            return self.apply(_BIT_NOT, (self.word(operand),), _BIT_TYPE)
+            return self.apply(_BIT_NOT, (self.word(operand),), UNSIGNED)
         if operator is Unary.PLUS:
             return self.value(operand)
         operand = self.number(operand)
@@ -446,7 +438,7 @@ class MySQL(Rules):
             return self.literal(numbers.positive_zero(-value) if isinstance(value, Decimal) else -value)
         match operand.type.sort:
             case Sort.INTEGER:
-                return self.apply(_NEGATE, (operand,), integer_of(False, operand.type.digits))
+                return self.apply(_NEGATE, (operand,), BIGINT)
             case Sort.DECIMAL:
                 return self.apply(NEGATED_DECIMAL, (operand,), operand.type)
             case _:
@@ -489,15 +481,14 @@ class MySQL(Rules):
             case Binary.LIKE:
                 return self.apply(_LIKE, (self.to_text(left), self.to_text(right)), BOOLEAN)
             case Binary.BIT_AND | Binary.BIT_OR | Binary.BIT_XOR | Binary.SHIFT_LEFT | Binary.SHIFT_RIGHT:
-                return self.apply(_BITS[operator], (self.word(left), self.word(right)), _BIT_TYPE)
+                return self.apply(_BITS[operator], (self.word(left), self.word(right)), UNSIGNED)
             case Binary.INTEGER_DIVIDE:
                 left, right = self.number(left), self.number(right)
                 unsigned = left.type.unsigned or right.type.unsigned
                 if Sort.FLOAT in (left.type.sort, right.type.sort):
                     raise outside("DIV of floating-point numbers", "cast them to DECIMAL")
                 result = self.apply(_INTEGER_PART[self.changing], (left, right), BIGINT)
-                room = digits.computed(operator, left.type, right.type, 0)
-                return self.apply(_FITTED[unsigned], (result,), integer_of(unsigned, room))
+                return self.apply(_FITTED[unsigned], (result,), integer_of(unsigned))
             case _:
                 return self.arithmetic(operator, left, right)
 
@@ -521,22 +512,20 @@ class MySQL(Rules):
             return self.apply(FLOAT_ARITHMETIC[operator], sides, float_)
         if operator is Binary.DIVIDE:
             scale = min(scales[0] + INCREMENT, SCALE_MAX)
-            room = digits.computed(operator, left.type, right.type, scale)
             least = [Constant(node.type.scale if is_stored(node) else 0, INTEGER) for node in (left, right)]
             sides = (self.exact(left), self.exact(right))
-            return self.apply(_DECIMAL_QUOTIENT[self.changing], (*sides, *least), decimal_of(scale, room))
+            return self.apply(_DECIMAL_QUOTIENT[self.changing], (*sides, *least), decimal_of(scale))
         unsigned = left.type.unsigned or right.type.unsigned
         if Sort.DECIMAL in sorts:
             sides = (self.exact(left), self.exact(right))
             scale = min(sum(scales) if operator is Binary.MULTIPLY else max(scales), SCALE_MAX)
-            type_ = decimal_of(scale, digits.computed(operator, left.type, right.type, scale))
+            type_ = decimal_of(scale)
             if operator is Binary.MODULO:
                 return self.apply(_REMAINDER[self.changing], sides, type_)
             return self.apply(DECIMAL_ARITHMETIC[operator], sides, type_)
-        room = digits.computed(operator, left.type, right.type, 0)
         if operator is Binary.MODULO:
-            return self.apply(_REMAINDER[self.changing], (left, right), integer_of(left.type.unsigned, room))
-        return self.apply(_INTEGER_ARITHMETIC[operator, unsigned], (left, right), integer_of(unsigned, room))
+            return self.apply(_REMAINDER[self.changing], (left, right), integer_of(left.type.unsigned))
+        return self.apply(_INTEGER_ARITHMETIC[operator, unsigned], (left, right), integer_of(unsigned))
 
     def compared(self, operator: Binary, left: Expression, right: Expression) -> Expression:
         """Decimals are compared as they would be shown: 1 / 3 = 0.3333."""
@@ -606,7 +595,7 @@ class MySQL(Rules):
                 return self._cast_text(node, type_.length)
             case Kind.INTEGER | Kind.BOOLEAN:
                 sort, whole = node.type.sort, node.type.unsigned
-                result = integer_of(type_.unsigned, digits.cast(node, type_.unsigned))
+                result = integer_of(type_.unsigned)
                 node = self.integer(node)
                 if sort is Sort.INTEGER or sort is Sort.NULL:
                     return self.apply(_WRAP_UNSIGNED if type_.unsigned else _WRAP_SIGNED, (node,), result)
@@ -704,8 +693,7 @@ class MySQL(Rules):
                 return self.apply(_CONCAT, texts[: nulls[0] + 1] if nulls else texts, TEXT)
             case Function.LOWER | Function.UPPER | Function.TRIM | Function.CHARACTER_LENGTH:
                 length = function is Function.CHARACTER_LENGTH
-                result = integer_of(False, digits.LENGTH_DIGITS) if length else TEXT
-                return self.apply(TEXT_FUNCTIONS[function], (self.to_text(arguments[0]),), result)
+                return self.apply(TEXT_FUNCTIONS[function], (self.to_text(arguments[0]),), BIGINT if length else TEXT)
             case Function.SUBSTRING:
                 bounds = [self.integer(bound) for bound in arguments[1:]]
                 return self.apply(_SUBSTRING, [self.to_text(arguments[0]), *bounds], TEXT)
@@ -739,19 +727,20 @@ class MySQL(Rules):
             how = _ABSOLUTE[operand.type.unsigned] if sort is Sort.INTEGER else _ABSOLUTE_REAL
             return self.apply(how, (operand,), operand.type)
         if function is Function.SIGN:
-            return self.apply(_SIGN, (operand,), integer_of(False, 1))
+            return self.apply(_SIGN, (operand,), BIGINT)
         if function is Function.ROUND:
             return self._rounded(operand, arguments)
         if sort is Sort.FLOAT:
             return self.apply(_STEP_FLOAT[function], (operand,), ROUNDED_FLOAT)
         if sort is Sort.INTEGER:
             return operand
-        room = digits.stepped(operand.type)
-        if room is None:
-            raise outside(f"{function.value.upper()} of a number made of a text or a float", "cast it to DECIMAL first")
-        if room > digits.INTEGER_DIGITS_MAX:
-            return self.apply(_STEP_DECIMAL[function], (operand,), decimal_of(0, room))
-        return self.apply(_STEP_INTEGER[function], (operand,), integer_of(False, room))
+        if operand.type.digits is None:
+            raise outside(f"{function.value.upper()} of a computed decimal in MySQL", "cast it to DECIMAL first")
+        # 99.9 becomes 100.
+        digits = operand.type.digits + (operand.type.scale > 0)
+        if digits > INTEGER_DIGITS_MAX:
+            return self.apply(_STEP_DECIMAL[function], (operand,), decimal_of(0, digits))
+        return self.apply(_STEP_INTEGER[function], (operand,), BIGINT)
 
     def _rounded(self, operand: Expression, arguments: list[Expression]) -> Expression:
         places = 0
@@ -769,8 +758,7 @@ class MySQL(Rules):
                 return operand
             return self.apply(_ROUND_INTEGER, (operand, Constant(places, INTEGER)), operand.type)
         places = min(places, SCALE_MAX)
-        room = operand.type.digits if places >= operand.type.scale else digits.stepped(operand.type)
-        return self.apply(_ROUNDED, (operand, Constant(places, INTEGER)), decimal_of(max(places, 0), room))
+        return self.apply(_ROUNDED, (operand, Constant(places, INTEGER)), decimal_of(max(places, 0)))
 
     # Aggregates, keys, what is seen
 
@@ -778,7 +766,7 @@ class MySQL(Rules):
         operand = self.value(operand)
         least = aggregation is Aggregation.MIN
         if aggregation is Aggregation.COUNT:
-            return AggregateForm(len, integer_of(False, digits.UNSIGNED_DIGITS), operand, nonnull=True)
+            return AggregateForm(len, BIGINT, operand, nonnull=True)
         if aggregation in (Aggregation.MIN, Aggregation.MAX):
             if operand.type.sort is Sort.TEXT:
                 return AggregateForm(my.minimum_text if least else my.maximum_text, operand.type, operand)
@@ -793,9 +781,9 @@ class MySQL(Rules):
             return AggregateForm(my.sum_floats if adding else my.average_floats, float_, operand)
         scale = operand.type.scale
         if adding:
-            return AggregateForm(numbers.decimal_total, decimal_of(scale, digits.summed(operand.type)), operand)
+            return AggregateForm(numbers.decimal_total, decimal_of(scale), operand)
         average = _AVERAGES[scale if is_stored(operand) else 0]
-        return AggregateForm(average, decimal_of(scale + INCREMENT, operand.type.digits), operand)
+        return AggregateForm(average, decimal_of(scale + INCREMENT), operand)
 
     def grouped_aggregate(self, form: AggregateForm, alone: bool) -> AggregateForm:
         if form.operand.type.sort is not Sort.DECIMAL or is_stored(form.operand) or form.function is len:
