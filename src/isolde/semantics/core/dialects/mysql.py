@@ -160,13 +160,15 @@ _TO_FLOAT = primitive("mysql number to float", float)
 _TO_DECIMAL = primitive("mysql integer to decimal", Decimal)
 _DECIMAL_TO_INTEGER = primitive("mysql decimal to integer", numbers.nearest_integer)
 _FLOAT_TO_INTEGER = primitive("mysql float to integer", numbers.nearest_even, errors="out-of-range")
-_FLOAT_TO_BITS = primitive("mysql float to bits", my.nearest_away)
+_FLOAT_TO_BITS = primitive("mysql float to bits", lambda number: numbers.nearest_integer(Decimal(number)))
 _WRAP_UNSIGNED = primitive("mysql to unsigned", my.wrap_unsigned)
 _WRAP_SIGNED = primitive("mysql to signed", my.wrap_signed)
 _CLAMPED = primitive("mysql clamp", my.clamp)
 _INTEGER_TO_TEXT = primitive("mysql integer to text", str)
-_DECIMAL_TO_TEXT = primitive("mysql decimal to text", my.scaled_text)
-_FLOAT_TO_TEXT = primitive("mysql float to text", my.float_text)
+_DECIMAL_TO_TEXT = primitive(
+    "mysql decimal to text", lambda number, scale: texts.decimal_text(numbers.rounded(number, scale))
+)
+_FLOAT_TO_TEXT = primitive("mysql float to text", lambda number: texts.float_text(number, "0", "DECIMAL"))
 _TIMESTAMP_TO_TEXT = primitive("mysql timestamp to text", my.timestamp_text)
 _DATE_TO_TEXT = primitive("mysql date to text", date.isoformat)
 _TEXT_TO_TIMESTAMP = primitive("mysql text to timestamp", my.from_timestamp)
@@ -176,8 +178,10 @@ _BITS = {
     Binary.BIT_AND: primitive("mysql &", lambda left, right: left & right, "({0} & {1})"),
     Binary.BIT_OR: primitive("mysql |", lambda left, right: left | right, "({0} | {1})"),
     Binary.BIT_XOR: primitive("mysql ^", lambda left, right: left ^ right, "({0} ^ {1})"),
-    Binary.SHIFT_LEFT: primitive("mysql <<", my.shifted_left),
-    Binary.SHIFT_RIGHT: primitive("mysql >>", my.shifted_right),
+    Binary.SHIFT_LEFT: primitive(
+        "mysql <<", lambda number, count: (number << count) & (2**64 - 1) if 0 <= count < 64 else 0
+    ),
+    Binary.SHIFT_RIGHT: primitive("mysql >>", lambda number, count: number >> count if 0 <= count < 64 else 0),
 }
 _LIKE = primitive("mysql like", my.like)
 _FOLD = primitive("mysql text compared", my.fold)
@@ -211,18 +215,18 @@ _SUBSTRING = primitive("mysql substring", my.substring)
 _EXTREMES = {
     Function.GREATEST: (
         primitive("mysql greatest", lambda *values: max(values)),
-        primitive("mysql greatest text", my.greatest_text),
+        primitive("mysql greatest text", lambda *values: max(values, key=my.sort_text)),
     ),
     Function.LEAST: (
         primitive("mysql least", lambda *values: min(values)),
-        primitive("mysql least text", my.least_text),
+        primitive("mysql least text", lambda *values: min(values, key=my.sort_text)),
     ),
 }
 _ABSOLUTE_REAL = primitive("mysql abs decimal or float", abs)
-_SIGN = primitive("mysql sign", my.sign)
+_SIGN = primitive("mysql sign", lambda number: int(number > 0) - int(number < 0))
 _STEP_FLOAT = {
-    Function.FLOOR: primitive("mysql floor float", my.float_floor),
-    Function.CEILING: primitive("mysql ceiling float", my.float_ceiling),
+    Function.FLOOR: primitive("mysql floor float", lambda number: float(math.floor(number))),
+    Function.CEILING: primitive("mysql ceiling float", lambda number: float(math.ceil(number))),
 }
 _STEP_INTEGER = {
     Function.FLOOR: primitive("mysql floor to integer", math.floor),
@@ -232,8 +236,8 @@ _STEP_DECIMAL = {
     Function.FLOOR: primitive("mysql floor to decimal", lambda value: Decimal(math.floor(value))),
     Function.CEILING: primitive("mysql ceiling to decimal", lambda value: Decimal(math.ceil(value))),
 }
-_ROUND_INTEGER = primitive("mysql round integer", my.integer_round)
-_ROUND_FLOAT = primitive("mysql round float", my.float_round)
+_ROUND_INTEGER = primitive("mysql round integer", lambda number, places: int(numbers.rounded(Decimal(number), places)))
+_ROUND_FLOAT = primitive("mysql round float", lambda number: float(numbers.nearest_even(number)))
 _NOW = primitive("mysql now", lambda time: time.replace(microsecond=0), "{0}.replace(microsecond=0)")
 _BOUND = primitive("mysql limit", my.bound, strict=False, errors="out-of-range")
 _AVERAGES = {scale: my.average_exact(scale) for scale in range(SCALE_MAX + 1)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -110,7 +111,8 @@ _BITS = {
 }
 _SHIFTED = {
     Binary.SHIFT_LEFT: primitive("postgresql <<", pg.shifted_left),
-    Binary.SHIFT_RIGHT: primitive("postgresql >>", pg.shifted_right),
+    # A small integer is shifted as one of 32 bits.
+    Binary.SHIFT_RIGHT: primitive("postgresql >>", lambda number, count, bits: number >> count % max(bits, 32)),
 }
 _CONCATENATED = primitive("postgresql ||", lambda left, right: left + right, "({0} + {1})", smt="str.++")
 _LIKE = primitive("postgresql like", pg.like, errors="conversion")
@@ -135,26 +137,35 @@ _TO_TEXT = {
     Sort.INTEGER: primitive("postgresql integer to text", str),
     Sort.DECIMAL: primitive("postgresql decimal to text", texts.decimal_text),
     Sort.FLOAT: primitive("postgresql float to text", pg.float_text),
-    Sort.BOOLEAN: primitive("postgresql boolean to text", pg.boolean_text),
+    Sort.BOOLEAN: primitive("postgresql boolean to text", lambda value: "true" if value else "false"),
     Sort.DATE: primitive("postgresql date to text", date.isoformat),
     Sort.TIMESTAMP: primitive("postgresql timestamp to text", pg.timestamp_text),
     Sort.ZONED: primitive("postgresql time with zone to text", pg.zoned_text),
 }
 _FITTED_DECIMAL = primitive("postgresql numeric(p, s)", numbers.fitted_decimal, errors="out-of-range")
-_FITTED_TIMESTAMP = primitive("postgresql timestamp(p)", pg.fitted_timestamp)
+_FITTED_TIMESTAMP = primitive(
+    "postgresql timestamp(p)", lambda value, digits: texts.in_precision(value, digits, rounding=True)
+)
 _FITTED_TEXT = primitive("postgresql varchar(n), stored", texts.fitted_text, errors="out-of-range")
-_CUT_TEXT = primitive("postgresql varchar(n), cast", pg.cut_text)
+_CUT_TEXT = primitive("postgresql varchar(n), cast", lambda text, length: text[:length])
 _FIXED = {
     _FITTED_TEXT: primitive("postgresql char(n), stored", pg.fixed_text, errors="out-of-range"),
     _CUT_TEXT: primitive("postgresql char(n), cast", pg.fixed_cut, errors="out-of-range"),
 }
+# A float that is rounded to zero keeps its sign, which shows in its text.
 _ROUNDING = {
-    (Function.FLOOR, Sort.DECIMAL): primitive("postgresql floor decimal", pg.decimal_floor),
-    (Function.FLOOR, Sort.FLOAT): primitive("postgresql floor float", pg.float_floor),
-    (Function.CEILING, Sort.DECIMAL): primitive("postgresql ceiling decimal", pg.decimal_ceiling),
+    (Function.FLOOR, Sort.DECIMAL): primitive("postgresql floor decimal", lambda number: Decimal(math.floor(number))),
+    (Function.FLOOR, Sort.FLOAT): primitive(
+        "postgresql floor float", lambda number: math.copysign(math.floor(number), number)
+    ),
+    (Function.CEILING, Sort.DECIMAL): primitive(
+        "postgresql ceiling decimal", lambda number: Decimal(math.ceil(number))
+    ),
     (Function.CEILING, Sort.FLOAT): primitive("postgresql ceiling float", pg.float_ceiling),
-    (Function.SIGN, Sort.DECIMAL): primitive("postgresql sign decimal", pg.decimal_sign),
-    (Function.SIGN, Sort.FLOAT): primitive("postgresql sign float", pg.float_sign),
+    (Function.SIGN, Sort.DECIMAL): primitive(
+        "postgresql sign decimal", lambda number: Decimal((number > 0) - (number < 0))
+    ),
+    (Function.SIGN, Sort.FLOAT): primitive("postgresql sign float", lambda number: float((number > 0) - (number < 0))),
     (Function.ROUND, Sort.FLOAT): primitive("postgresql round float", pg.float_round),
 }
 _ROUND_DECIMAL = primitive("postgresql round decimal", pg.decimal_round)

@@ -61,10 +61,6 @@ def strict_text_integer(text: str) -> int:
     return int(found)
 
 
-def nearest_away(number: float) -> int:
-    return numbers.nearest_integer(Decimal(number))
-
-
 def text_nearest(text: str) -> int:
     found = texts.NUMBER_PREFIX.match(text)
     return numbers.nearest_integer(Decimal(found[1])) if found else 0
@@ -73,14 +69,6 @@ def text_nearest(text: str) -> int:
 def strict_text_nearest(text: str) -> int:
     strict_text_number(text)
     return text_nearest(text)
-
-
-def float_text(number: float) -> str:
-    return texts.float_text(number, "0", "DECIMAL")
-
-
-def scaled_text(number: Decimal, scale: int) -> str:
-    return texts.decimal_text(numbers.rounded(number, scale))
 
 
 def timestamp_text(value: datetime, digits: int) -> str:
@@ -149,14 +137,6 @@ def checked_divisor(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(left, right, *scales)
 
     return checked
-
-
-def shifted_left(number: int, count: int) -> int:
-    return (number << count) & (2**64 - 1) if 0 <= count < 64 else 0
-
-
-def shifted_right(number: int, count: int) -> int:
-    return number >> count if 0 <= count < 64 else 0
 
 
 def from_timestamp(text: str) -> datetime:
@@ -242,34 +222,6 @@ def stored_moment(value: Any, digits: int) -> datetime:
 
 
 # Functions
-
-
-def integer_round(number: int, places: int) -> int:
-    return int(numbers.rounded(Decimal(number), places))
-
-
-def float_round(number: float) -> float:
-    return float(numbers.nearest_even(number))
-
-
-def float_floor(number: float) -> float:
-    return float(math.floor(number))
-
-
-def float_ceiling(number: float) -> float:
-    return float(math.ceil(number))
-
-
-def sign(number: Any) -> int:
-    return int(number > 0) - int(number < 0)
-
-
-def greatest_text(*values: str) -> str:
-    return max(values, key=sort_text)
-
-
-def least_text(*values: str) -> str:
-    return min(values, key=sort_text)
 
 
 def substring(text: str, start: int, length: int | None = None) -> str:

@@ -93,22 +93,6 @@ def rank(value: Any) -> tuple[int, Any]:
     return (1, value) if isinstance(value, str) else (0, value)
 
 
-def less(left: Any, right: Any) -> bool:
-    return rank(left) < rank(right)
-
-
-def less_equal(left: Any, right: Any) -> bool:
-    return rank(left) <= rank(right)
-
-
-def greater(left: Any, right: Any) -> bool:
-    return rank(left) > rank(right)
-
-
-def greater_equal(left: Any, right: Any) -> bool:
-    return rank(left) >= rank(right)
-
-
 def real(value: float) -> float | None:
     return None if math.isnan(value) else value
 
@@ -154,10 +138,6 @@ def modulo(left: Any, right: Any) -> Any:
     return result if isinstance(left, int) and isinstance(right, int) else float(result)
 
 
-def negated(value: Any) -> Any:
-    return subtracted(0, value)
-
-
 def shifted(value: int, count: int) -> int:
     """To the left; a negative count shifts to the right, keeping the sign."""
     if count < 0:
@@ -168,10 +148,6 @@ def shifted(value: int, count: int) -> int:
 
 def shifted_right(value: int, count: int) -> int:
     return shifted(value, -count)
-
-
-def truth(value: Any) -> bool:
-    return float(number(value)) != 0
 
 
 def like(value: str, pattern: str) -> bool:
@@ -218,10 +194,6 @@ def cast_numeric(value: Any) -> Any:
 # Functions
 
 
-def greatest(*values: Any) -> Any:
-    return max(values, key=rank)
-
-
 def least(*values: Any) -> Any:
     """Of equal ones the last, where max gives the first: 0 and 0.0 are equal."""
     return min(reversed(values), key=rank)
@@ -233,22 +205,6 @@ def absolute(value: Any) -> Any:
     if value == -(2**63):
         raise ExecutionError("out-of-range", "integer overflow")
     return abs(value)
-
-
-def length(value: Any) -> int:
-    return len(text(value))
-
-
-def lower(value: Any) -> str:
-    return texts.lower(text(value))
-
-
-def upper(value: Any) -> str:
-    return texts.upper(text(value))
-
-
-def trim(value: Any) -> str:
-    return text(value).strip(" ")
 
 
 def sign(value: Any) -> int | None:
