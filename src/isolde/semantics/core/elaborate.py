@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any, assert_never
 
@@ -73,7 +73,7 @@ class _QueryElaborator:
         if grouped:
             for expression in (*shown, *orders, *([select.having] if select.having is not None else [])):
                 self._refuse_undetermined(expression, select)
-            scope.aggregates = Aggregates(bool(select.group_by), frozenset() if self.kept else self._alone(shown))
+            scope.aggregates = Aggregates(bool(select.group_by))
             having = self.expressions.conjuncts(select.having, scope, "HAVING")
         values = [self.expressions.expression(expression, scope) for expression in shown]
         outputs = tuple(
@@ -85,18 +85,18 @@ class _QueryElaborator:
         grouping = None
         if grouped:
             assert scope.aggregates is not None
-            spellings = tuple(
+            open_ = tuple(
                 key
                 for key, expression in zip(keys, select.group_by, strict=True)
-                if rules.spelled(key) and any(expression in parts(output) for output in shown)
+                if rules.equals_differ(key)
+                and (not rules.folds_texts or any(expression in parts(output) for output in shown))
             )
             grouping = Grouping(
                 tuple(map(rules.key, keys)),
                 tuple(scope.aggregates.found),
                 having,
                 not select.group_by,
-                any(map(rules.equals_differ, keys)),
-                spellings,
+                open_,
             )
         query = Query(
             outputs=outputs,
@@ -247,23 +247,9 @@ class _QueryElaborator:
                     "DISTINCT of computed floating-point numbers in MySQL",
                     "they are rounded on the way; cast to DECIMAL",
                 )
-        return Distinct(
-            tuple(map(rules.key, values)),
-            any(map(rules.equals_differ, values)),
-            tuple(value for value in values if rules.spelled(value)),
-        )
+        return Distinct(tuple(map(rules.key, values)), tuple(filter(rules.equals_differ, values)))
 
     # Groups
-
-    @staticmethod
-    def _alone(shown: Sequence[tx.Expression]) -> frozenset[tx.Expression]:
-        """Aggregates that are shown and that nothing is computed from."""
-        found = [part for output in shown for part in parts(output) if isinstance(part, tx.Aggregate)]
-        return frozenset(
-            aggregate
-            for aggregate in found
-            if all(aggregate not in parts(output) or aggregate == output for output in shown)
-        )
 
     def _refuse_undetermined(self, expression: tx.Expression, select: Select) -> None:
         """Refuses what has no one value in a group: a column that is no key of it and stands outside of an aggregate."""

@@ -331,7 +331,7 @@ class ExpressionElaborator:
             raise outside(f"{node.aggregation.value.upper()} of DISTINCT texts in MySQL", "add 0 to them")
         form = rules.aggregate(node.aggregation, operand)
         if aggregates.by_keys or node.distinct:
-            form = rules.grouped_aggregate(form, node in aggregates.alone)
+            form = rules.grouped_aggregate(form)
         value = Aggregated(place, form.type, form.nonnull)
         if not node.distinct:
             return Aggregate(form.function, form.operand), value

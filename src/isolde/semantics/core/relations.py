@@ -61,15 +61,14 @@ class Aggregate:
 class Grouping:
     """Rows with equal keys are a group; names then mean the group's first row. ``whole``: all rows are one group, even none.
 
-    ``spellings``: texts that are shown for a group and that its rows may spell differently.
+    ``open``: those of the keys that may differ where they are equal, as 1 and 1.0, and that are shown.
     """
 
     keys: tuple[Expression, ...]
     aggregates: tuple[Aggregate, ...]
     having: tuple[Expression, ...]
     whole: bool
-    equals_differ: bool = False
-    spellings: tuple[Expression, ...] = ()
+    open: tuple[Expression, ...] = ()
 
 
 @node(frozen=True, slots=True)
@@ -83,9 +82,10 @@ class Output:
 
 @node(frozen=True, slots=True)
 class Distinct:
+    """One row for each value of the keys. ``open``: those columns that may differ where they are equal."""
+
     keys: tuple[Expression, ...]
-    equals_differ: bool = False
-    spellings: tuple[Expression, ...] = ()
+    open: tuple[Expression, ...] = ()
 
 
 @node(frozen=True, slots=True)

@@ -26,10 +26,9 @@ class Named:
 
 @dataclass(slots=True)
 class Aggregates:
-    """The aggregates of a grouped query, as they are met. ``by_keys``: it has a GROUP BY. ``alone``: what is only shown."""
+    """The aggregates of a grouped query, as they are met. ``by_keys``: it has a GROUP BY."""
 
     by_keys: bool
-    alone: frozenset[tx.Expression]
     found: list[Aggregate] = field(default_factory=list)
     known: dict[tx.Aggregate, Aggregated] = field(default_factory=dict)
 

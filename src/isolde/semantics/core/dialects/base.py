@@ -273,8 +273,8 @@ class Rules(ABC):
     @abstractmethod
     def aggregate(self, aggregation: Aggregation, operand: Expression) -> AggregateForm: ...
 
-    def grouped_aggregate(self, form: AggregateForm, alone: bool) -> AggregateForm:  # noqa: ARG002
-        """The aggregate with GROUP BY or DISTINCT. ``alone``: what it gives is shown, nothing is computed from it."""
+    def grouped_aggregate(self, form: AggregateForm) -> AggregateForm:
+        """The aggregate with GROUP BY or DISTINCT."""
         return form
 
     # Keys and order
@@ -307,10 +307,6 @@ class Rules(ABC):
 
     def equals_differ(self, node: Expression) -> bool:  # noqa: ARG002
         """Whether two of its values may be equal and still differ: in their scale, their sign, or their type."""
-        return False
-
-    def spelled(self, node: Expression) -> bool:  # noqa: ARG002
-        """Whether two of its values may be equal and written differently, as 'a' and 'A' in MySQL."""
         return False
 
     @abstractmethod

@@ -789,11 +789,10 @@ class MySQL(Rules):
         average = _AVERAGES[scale if is_stored(operand) else 0]
         return AggregateForm(average, decimal_of(scale + INCREMENT), operand)
 
-    def grouped_aggregate(self, form: AggregateForm, alone: bool) -> AggregateForm:
+    def grouped_aggregate(self, form: AggregateForm) -> AggregateForm:
         if form.operand.type.sort is not Sort.DECIMAL or is_stored(form.operand) or form.function is len:
             return form
-        shown = form.type.scale if alone else None
-        return replace(form, function=my.same_for_all_plans(form.function, form.operand.type.scale, shown))
+        return replace(form, function=my.same_for_all_plans(form.function, form.operand.type.scale))
 
     def key(self, node: Expression) -> Expression:
         node = self.value(node)
@@ -821,7 +820,7 @@ class MySQL(Rules):
             return as_time(self, node, TIMESTAMP)
         return node if column.sort is node.type.sort else None
 
-    def spelled(self, node: Expression) -> bool:
+    def equals_differ(self, node: Expression) -> bool:
         return node.type.sort is Sort.TEXT
 
     def output(self, node: Expression) -> Expression:

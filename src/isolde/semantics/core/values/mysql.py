@@ -11,6 +11,7 @@ from typing import Any
 from isolde.errors import ExecutionError
 from isolde.semantics.core.types import outside
 from isolde.semantics.core.values import numbers, texts
+from isolde.semantics.core.values.ties import extreme
 
 # Values
 
@@ -257,20 +258,14 @@ def average_floats(values: list[float]) -> float | None:
     return numbers.float_total(values) / len(values) if values else None
 
 
-def same_for_all_plans(
-    function: Callable[[list[Any]], Any], scale: int, shown: int | None
-) -> Callable[[list[Any]], Any]:
+def same_for_all_plans(function: Callable[[list[Any]], Any], scale: int) -> Callable[[list[Any]], Any]:
     """The same, where it is the same for all plans: groups in a temporary table, and DISTINCT, hold values that are rounded;
-    groups in the order of an index, or of one row, keep all digits of a quotient. ``shown``: the scale of the result if
-    nothing is computed from it.
+    groups in the order of an index, or of one row, keep all digits of a quotient.
     """
 
     def grouped(values: list[Any]) -> Any:
-        result, other = function(values), function([numbers.rounded(value, scale) for value in values])
-        same = result == other
-        if not same and shown is not None:
-            same = numbers.rounded(result, shown) == numbers.rounded(other, shown)
-        if not same:
+        result = function(values)
+        if result != function([numbers.rounded(value, scale) for value in values]):
             raise outside(
                 "an aggregate of quotients, in groups or DISTINCT, in MySQL",
                 "cast them to DECIMAL: the plan says where they are rounded",
@@ -289,18 +284,11 @@ def maximum(values: list[Any]) -> Any:
 
 
 def minimum_text(values: list[str]) -> str | None:
-    return _one_spelling(min(values, key=sort_text), values) if values else None
+    return extreme(values, min(values, key=sort_text), sort_text) if values else None
 
 
 def maximum_text(values: list[str]) -> str | None:
-    return _one_spelling(max(values, key=sort_text), values) if values else None
-
-
-def _one_spelling(found: str, values: list[str]) -> str:
-    for value in values:
-        if value != found and sort_text(value) == sort_text(found):
-            raise outside(f"MIN or MAX of {found!r} and {value!r}, which are equal in MySQL,", "use LOWER or UPPER")
-    return found
+    return extreme(values, max(values, key=sort_text), sort_text) if values else None
 
 
 def bound(value: int | None) -> int:
