@@ -101,13 +101,11 @@ def test_quotients_are_summed_with_all_their_digits_or_rounded_in_groups() -> No
     assert run(made, "SELECT SUM(a / b) FROM h WHERE g = 1") == [(Decimal("8.8364"),)]
     assert run(made, "SELECT g, SUM(a / b) FROM h WHERE g = 2 GROUP BY g") == [(2, Decimal("0.5000"))]
     with pytest.raises(OutsideFragment, match="an aggregate of quotients, in groups or DISTINCT"):
-        run(made, "SELECT g, MIN(a / b) * 1000 FROM h GROUP BY g")
-    assert run(made, "SELECT g, MIN(a / b) FROM h GROUP BY g") == [(1, Decimal("0.5455")), (2, Decimal("0.5000"))]
+        run(made, "SELECT g, MIN(a / b) FROM h GROUP BY g")
 
 
 def test_distinct_quotients_are_rounded_unless_a_group_has_one_row() -> None:
     made = store(QUOTIENTS)
-    assert run(made, "SELECT SUM(DISTINCT a / b) FROM h WHERE g = 1") == [(Decimal("7.7455"),)]
     # 2.58183333; but a group of one row, known by its key, would give an AVG with all digits.
     with pytest.raises(OutsideFragment, match="an aggregate of quotients, in groups or DISTINCT"):
         run(made, "SELECT AVG(DISTINCT a / b) FROM h WHERE g = 1")
