@@ -49,7 +49,7 @@ def test_floor_and_ceiling_are_decimals_where_nineteen_digits_may_stand_before_t
     ):
         assert typed(run(made, f"SELECT {expression} FROM n")) == [[repr(value)]], expression
     for computed in ("FLOOR(i / 2)", "CEILING(d + n)", "FLOOR((SELECT AVG(i) FROM n))", "CEILING(ROUND(d, 1))"):
-        with pytest.raises(OutsideFragment, match="of a computed decimal in MySQL.*cast it to DECIMAL"):
+        with pytest.raises(OutsideFragment, match="of a computed decimal in MySQL"):
             run(made, f"SELECT {computed} FROM n")
 
 

@@ -19,7 +19,7 @@ from isolde.semantics.concrete.queries import Loops, query_function, untested
 from isolde.semantics.concrete.store import Store, value_shape
 from isolde.semantics.core import primitives
 from isolde.semantics.core.catalog import Catalog, TableInfo
-from isolde.semantics.core.elaboration import elaborated
+from isolde.semantics.core.elaborate_statements import elaborated
 from isolde.semantics.core.nodes import Apply, Column, Constant, Expression, Logic, Variable, below, query_of
 from isolde.semantics.core.plan import Visit, plan
 from isolde.semantics.core.relations import (

@@ -123,7 +123,7 @@ class _Change:
         resolve = "None"
         if change.conflict is not None and change.conflict.sets:
             resolve = self._resolve(change.conflict, info)
-        if not plan.conflict and plan.mode is InsertMode.PLAIN and info.generated is None:
+        if plan.plain and info.generated is None:
             call = f"{unit.ref(constraints.inserted_plainly)}(S, {unit.ref(plan)}, {rows})"
         else:
             call = f"{unit.ref(constraints.inserted)}(S, {unit.ref(plan)}, {size}, {rows}, {resolve})"

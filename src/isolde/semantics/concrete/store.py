@@ -20,8 +20,7 @@ from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal, Endi
 from isolde.semantics.concrete.queries import query_function
 from isolde.semantics.core.catalog import Catalog
 from isolde.semantics.core.elaborate import Elaborator
-from isolde.semantics.core.elaborate_statements import columns_of
-from isolde.semantics.core.elaboration import elaborated
+from isolde.semantics.core.elaborate_statements import columns_of, elaborated
 from isolde.semantics.core.nodes import Constant as ConstantNode
 from isolde.semantics.core.relations import Batch, Insert, Output, Query
 from isolde.semantics.core.relations import Statement as CoreStatement
