@@ -70,6 +70,32 @@ FLOAT_ARITHMETIC = {
         (Binary.MULTIPLY, lambda left, right: left * right),
     )
 }
+_INTEGER_OPERATIONS: tuple[tuple[str, Callable[..., int], str], ...] = (
+    ("+", lambda left, right: left + right, "{0} + {1}"),
+    ("-", lambda left, right: left - right, "{0} - {1}"),
+    ("*", lambda left, right: left * right, "{0} * {1}"),
+    ("negate", lambda value: -value, "-{0}"),
+    ("abs", abs, "abs({0})"),
+    ("fit", lambda value: value, "{0}"),
+)
+
+
+def integer_operations(dialect: str, bits: int, unsigned: bool = False) -> dict[str, Primitive]:
+    """Arithmetic on integers, by its symbol: what it gives must fit into so many bits."""
+    fit = numbers.within(bits, unsigned)
+    return {
+        symbol: primitives.primitive(
+            f"{dialect} {symbol} {'unsigned' if unsigned else 'int'}{bits}",
+            lambda *values, compute=compute: fit(compute(*values)),
+            f"{{f}}({text})",
+            helper=fit,
+            errors="out-of-range",
+            smt=symbol,
+        )
+        for symbol, compute, text in _INTEGER_OPERATIONS
+    }
+
+
 NEGATED_DECIMAL = primitives.primitive(
     "- decimal (sign)", lambda value: numbers.positive_zero(-value), "{f}(-{0})", helper=numbers.positive_zero
 )

@@ -25,6 +25,7 @@ from isolde.semantics.core.dialects.base import (
     AggregateForm,
     IdSource,
     Rules,
+    integer_operations,
     typed,
 )
 from isolde.semantics.core.dialects.times import as_time
@@ -98,35 +99,7 @@ def floating(types: Sequence[ValueType]) -> ValueType:
 
 # Primitives
 
-_FIT = {unsigned: numbers.within(64, unsigned) for unsigned in (False, True)}
-
-
-def _fitting(symbol: str, unsigned: bool, compute: Callable[..., int], text: str) -> Primitive:
-    """Arithmetic on integers of 64 bits."""
-    fit = _FIT[unsigned]
-    sign = "unsigned" if unsigned else "signed"
-    return primitive(
-        f"mysql {symbol} {sign}",
-        lambda *values: fit(compute(*values)),
-        f"{{f}}({text})",
-        helper=fit,
-        errors="out-of-range",
-        smt=symbol,
-    )
-
-
-_INTEGER_ARITHMETIC = {
-    (operator, unsigned): made
-    for unsigned in (False, True)
-    for operator, made in (
-        (Binary.ADD, _fitting("+", unsigned, lambda left, right: left + right, "{0} + {1}")),
-        (Binary.SUBTRACT, _fitting("-", unsigned, lambda left, right: left - right, "{0} - {1}")),
-        (Binary.MULTIPLY, _fitting("*", unsigned, lambda left, right: left * right, "{0} * {1}")),
-    )
-}
-_NEGATE = _fitting("negate", False, lambda value: -value, "-{0}")
-_ABSOLUTE = {unsigned: _fitting("abs", unsigned, abs, "abs({0})") for unsigned in (False, True)}
-_FITTED = {unsigned: _fitting("fit", unsigned, lambda value: value, "{0}") for unsigned in (False, True)}
+_ON_INTEGERS = {unsigned: integer_operations("mysql", 64, unsigned) for unsigned in (False, True)}
 
 
 def _dividing(name: str, function: Callable[..., Any]) -> dict[bool, Primitive]:
@@ -442,7 +415,7 @@ class MySQL(Rules):
             return self.literal(numbers.positive_zero(-value) if isinstance(value, Decimal) else -value)
         match operand.type.sort:
             case Sort.INTEGER:
-                return self.apply(_NEGATE, (operand,), BIGINT)
+                return self.apply(_ON_INTEGERS[False]["negate"], (operand,), BIGINT)
             case Sort.DECIMAL:
                 return self.apply(NEGATED_DECIMAL, (operand,), operand.type)
             case _:
@@ -492,7 +465,7 @@ class MySQL(Rules):
                 if Sort.FLOAT in (left.type.sort, right.type.sort):
                     raise outside("DIV of floating-point numbers", "cast them to DECIMAL")
                 result = self.apply(_INTEGER_PART[self.changing], (left, right), BIGINT)
-                return self.apply(_FITTED[unsigned], (result,), integer_of(unsigned))
+                return self.apply(_ON_INTEGERS[unsigned]["fit"], (result,), integer_of(unsigned))
             case _:
                 return self.arithmetic(operator, left, right)
 
@@ -529,7 +502,7 @@ class MySQL(Rules):
             return self.apply(DECIMAL_ARITHMETIC[operator], sides, type_)
         if operator is Binary.MODULO:
             return self.apply(_REMAINDER[self.changing], (left, right), integer_of(left.type.unsigned))
-        return self.apply(_INTEGER_ARITHMETIC[operator, unsigned], (left, right), integer_of(unsigned))
+        return self.apply(_ON_INTEGERS[unsigned][operator.value], (left, right), integer_of(unsigned))
 
     def compared(self, operator: Binary, left: Expression, right: Expression) -> Expression:
         """Decimals are compared as they would be shown: 1 / 3 = 0.3333."""
@@ -728,7 +701,7 @@ class MySQL(Rules):
             operand = typed(operand, BIGINT if function is Function.SIGN else ROUNDED_FLOAT)
         sort = operand.type.sort
         if function is Function.ABS:
-            how = _ABSOLUTE[operand.type.unsigned] if sort is Sort.INTEGER else _ABSOLUTE_REAL
+            how = _ON_INTEGERS[operand.type.unsigned]["abs"] if sort is Sort.INTEGER else _ABSOLUTE_REAL
             return self.apply(how, (operand,), operand.type)
         if function is Function.SIGN:
             return self.apply(_SIGN, (operand,), BIGINT)

@@ -20,6 +20,7 @@ from isolde.semantics.core.dialects.base import (
     AggregateForm,
     IdSource,
     Rules,
+    integer_operations,
     typed,
     untyped,
 )
@@ -56,37 +57,22 @@ from isolde.tx.schema import Kind, Type
 # Primitives
 
 
-def _fitting(symbol: str, bits: int, compute: Callable[..., int], text: str, partial: bool = False) -> Primitive:
-    """Integer arithmetic that must fit into its bits."""
-    fit = numbers.within(bits, False)
-    errors = "out-of-range division-by-zero" if symbol == "/" else "out-of-range"
-    return primitive(
-        f"postgresql {symbol} int{bits}",
-        lambda *values: fit(compute(*values)),
-        f"{{f}}({text})" if text else "",
-        helper=fit if text else None,
-        errors=errors,
-        partial=partial,
-        smt=symbol,
-    )
-
-
 _INTEGERS = (16, 32, 64)
-_NEGATE = {bits: _fitting("negate", bits, lambda value: -value, "-{0}") for bits in _INTEGERS}
-_ABSOLUTE = {bits: _fitting("abs", bits, abs, "abs({0})") for bits in _INTEGERS}
-_INTEGER_ARITHMETIC = {
-    (operator, bits): made
-    for bits in _INTEGERS
-    for operator, made in (
-        (Binary.ADD, _fitting("+", bits, lambda left, right: left + right, "{0} + {1}")),
-        (Binary.SUBTRACT, _fitting("-", bits, lambda left, right: left - right, "{0} - {1}")),
-        (Binary.MULTIPLY, _fitting("*", bits, lambda left, right: left * right, "{0} * {1}")),
+_ON_INTEGERS = {bits: integer_operations("postgresql", bits) for bits in _INTEGERS}
+
+
+def _fitting(name: str, bits: int, compute: Callable[..., int], errors: str = "out-of-range") -> Primitive:
+    """What may not fit into the bits of an integer, and is no such operation on integers."""
+    fit = numbers.within(bits, False)
+    return primitive(
+        f"postgresql {name} int{bits}", lambda *values: fit(compute(*values)), errors=errors, partial=True, smt=name
     )
-}
-_DIVIDED = {bits: _fitting("/", bits, pg.quotient, "", partial=True) for bits in _INTEGERS}
+
+
+_DIVIDED = {bits: _fitting("/", bits, pg.quotient, "out-of-range division-by-zero") for bits in _INTEGERS}
 _INTEGER_MODULO = primitive("postgresql % integer", pg.modulo, errors="division-by-zero", partial=True, smt="mod")
 _NARROWED = {
-    sort: {bits: _fitting(f"{sort.value} to", bits, convert, "", partial=True) for bits in _INTEGERS}
+    sort: {bits: _fitting(f"{sort.value} to", bits, convert) for bits in _INTEGERS}
     for sort, convert in (
         (Sort.INTEGER, int),
         (Sort.DECIMAL, numbers.nearest_integer),
@@ -334,7 +320,7 @@ class PostgreSQL(Rules):
             # The type stays that of the positive literal: -2147483648 is a bigint.
             return Constant(self.literal(negated).value, operand.type)
         if sort is Sort.INTEGER:
-            return self.apply(_NEGATE[operand.type.bits], (operand,), operand.type)
+            return self.apply(_ON_INTEGERS[operand.type.bits]["negate"], (operand,), operand.type)
         return self.apply(NEGATED_DECIMAL if sort is Sort.DECIMAL else NEGATED_FLOAT, (operand,), operand.type)
 
     def binary(self, operator: Binary, left: Expression, right: Expression) -> Expression:
@@ -391,7 +377,7 @@ class PostgreSQL(Rules):
                 return self.apply(_DIVIDED[type_.bits], sides, type_)
             if operator is Binary.MODULO:
                 return self.apply(_INTEGER_MODULO, sides, type_)
-            return self.apply(_INTEGER_ARITHMETIC[operator, type_.bits], sides, type_)
+            return self.apply(_ON_INTEGERS[type_.bits][operator.value], sides, type_)
         if type_.sort is Sort.DECIMAL:
             return self.apply(_DECIMAL_ARITHMETIC[operator], sides, type_)
         if operator is Binary.MODULO:
@@ -570,7 +556,9 @@ class PostgreSQL(Rules):
             raise outside(f"{function.value} with {len(arguments)} arguments")
         if function is Function.ABS:
             integer = operand.type.sort is Sort.INTEGER
-            return self.apply(_ABSOLUTE[operand.type.bits] if integer else _ABSOLUTE_REAL, (operand,), operand.type)
+            return self.apply(
+                _ON_INTEGERS[operand.type.bits]["abs"] if integer else _ABSOLUTE_REAL, (operand,), operand.type
+            )
         if operand.type.sort is Sort.INTEGER:
             # An integer becomes double precision for these, the preferred type among those that have them.
             operand = self.to(operand, FLOAT)
