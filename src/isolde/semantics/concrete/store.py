@@ -17,6 +17,7 @@ from isolde.semantics.concrete.arguments import LISTS, Argument, refuse_unlike_p
 from isolde.semantics.concrete.changes import change_function
 from isolde.semantics.concrete.code import Unit
 from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal, Ending, Outcome, Result
+from isolde.semantics.concrete.plain_changes import plain_change
 from isolde.semantics.concrete.queries import query_function
 from isolde.semantics.core.catalog import Catalog
 from isolde.semantics.core.elaborate import Elaborator
@@ -39,6 +40,9 @@ from isolde.tx.statements import Statement
 if TYPE_CHECKING:
     from isolde.tx.procedures import Program
 
+PLAIN_RUNS = 20
+"""After so many runs of a plain change, code is generated for it."""
+
 STEPS_MAX = 1_000_000
 """Rounds of loops and calls of one procedure, so that an endless one ends."""
 
@@ -52,11 +56,12 @@ class NoBatch(Exception):
     """The rows of an INSERT cannot be given one by one: it is read as it is written."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Code:
     """A compiled statement: a function of the store and the parameters. The node is kept, because code is found by it.
 
-    ``core`` is what it was compiled from, ``arguments`` the names of its parameters there.
+    ``core`` is what it was compiled from, ``arguments`` the names of its parameters there. ``function`` becomes another one
+    when a plain change has run often.
     """
 
     function: Any
@@ -161,14 +166,32 @@ class Compiled:
         return code, values
 
     def _emitted(self, statement: Statement, core: CoreStatement, arguments: list[str]) -> Code:
+        columns = tuple(name for name, _ in columns_of(core))
+        plain = None if isinstance(core, Query) else plain_change(self.catalog, core, len(arguments))
+        if plain is None:
+            function = self._generated(core, arguments)
+            return Code(function, columns, isinstance(core, Query), statement, core, tuple(arguments))
+        code = Code(plain, columns, False, statement, core, tuple(arguments))
+        runs = 0
+
+        def counted(*given: Any) -> Any:
+            nonlocal runs
+            runs += 1
+            if runs == PLAIN_RUNS:
+                code.function = self._generated(core, arguments)
+            return plain(*given)
+
+        code.function = counted
+        return code
+        return Code(function, columns, isinstance(core, Query), statement, core, tuple(arguments))
+
+    def _generated(self, core: CoreStatement, arguments: list[str]) -> Any:
         unit = Unit()
         if isinstance(core, Query):
             query_function(unit, core, name="statement", arguments=arguments)
         else:
             change_function(unit, self.catalog, core, name="statement", arguments=arguments)
-        columns = tuple(name for name, _ in columns_of(core))
-        function = unit.finish("statement")
-        return Code(function, columns, isinstance(core, Query), statement, core, tuple(arguments))
+        return unit.finish("statement")
 
     def opened(self, code: Code) -> tuple[Any, Any]:
         """Of a query: a function for all its rows, uncut and in order, each with its keys of ORDER BY behind it; and one for the
@@ -182,8 +205,8 @@ class Compiled:
         alone = Query(bounds, None, (), None, None, (), None, None, None, (), query.reads_variables)
         arguments = list(code.arguments)
         return (
-            self._emitted(code.node, every, arguments).function,
-            self._emitted(code.node, alone, arguments).function,
+            self._generated(every, arguments),
+            self._generated(alone, arguments),
         )
 
     def procedure(self, program: Program, name: str, types: tuple[ValueType, ...]) -> tuple[Program, Any]:
