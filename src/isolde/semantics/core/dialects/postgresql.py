@@ -101,7 +101,7 @@ _SHIFTED = {
     Binary.SHIFT_RIGHT: primitive("postgresql >>", lambda number, count, bits: number >> count % max(bits, 32)),
 }
 _CONCATENATED = primitive("postgresql ||", lambda left, right: left + right, "({0} + {1})", smt="str.++")
-_LIKE = primitive("postgresql like", pg.like, errors="conversion")
+_LIKE = primitive("postgresql like", pg.like)
 _INTEGER_TO_DECIMAL = primitive("postgresql integer to decimal", Decimal)
 _INTEGER_TO_FLOAT = primitive("postgresql integer to float", float)
 _DECIMAL_TO_FLOAT = primitive("postgresql decimal to float", pg.decimal_float, errors="out-of-range", partial=True)

@@ -94,7 +94,7 @@ def clamp(number: int, unsigned: bool) -> int:
 
 def like(text: str, pattern: str) -> bool:
     fold(text), fold(pattern)
-    return texts.like_pattern(pattern, ignore_case=True, trailing_escape=True)(text)
+    return texts.like_pattern(pattern, ignore_case=True, escapes=True)(text)
 
 
 def float_quotient(left: float, right: float) -> float | None:

@@ -153,8 +153,7 @@ def shifted_left(number: int, count: int, bits: int) -> int:
 
 
 def like(text: str, pattern: str) -> bool:
-    error = ExecutionError("conversion", "LIKE pattern must not end with an escape character")
-    return texts.like_pattern(pattern, ignore_case=False, trailing_escape=error)(text)
+    return texts.like_pattern(pattern, ignore_case=False, escapes=True)(text)
 
 
 # A float that is rounded to zero keeps its sign, which shows in its text.

@@ -151,7 +151,7 @@ def shifted_right(value: int, count: int) -> int:
 
 
 def like(value: str, pattern: str) -> bool:
-    return texts.like_pattern(pattern, ignore_case=True, trailing_escape=None)(value)
+    return texts.like_pattern(pattern, ignore_case=True, escapes=False)(value)
 
 
 # Aggregates
