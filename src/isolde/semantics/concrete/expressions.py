@@ -161,7 +161,7 @@ class Body:
             return tests, self._called(node, [text, *map(self.text, arguments[1:])])
         for argument in arguments:
             text = self.text(argument)
-            if argument.nonnull and (certain or isinstance(argument, Column | Constant | Variable | Bound)):
+            if argument.nonnull and (certain or isinstance(argument, (Column, Constant, Variable, Bound))):
                 texts.append(text)
             elif text.isidentifier():
                 texts.append(text)
@@ -220,7 +220,7 @@ class Body:
         operand = self.text(node.operand)
         answer = f"{self.unit.ref(any_true)}([{self.text(node.equal)} for {item} in {rows}])"
         # The rows are named first: Python allows no := where a comprehension takes its items from.
-        if isinstance(node.operand, Constant | Column | Variable | Bound):
+        if isinstance(node.operand, (Constant, Column, Variable, Bound)):
             return f"(({rows} := {call}), {answer})[1]"
         bind = f"(b{node.slot} := {operand})"
         if node.lazy:

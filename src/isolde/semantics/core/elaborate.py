@@ -312,7 +312,7 @@ def expanded(items: Iterable[Item | Star], scope: Scope) -> list[tuple[str, tx.E
 
 
 def _costless(node: Expression) -> bool:
-    return isinstance(node, Column | Constant)
+    return isinstance(node, (Column, Constant))
 
 
 def _children(expression: tx.Expression) -> list[Any]:

@@ -341,7 +341,7 @@ def _has_queries(source: Select | tuple[tuple[object, ...], ...]) -> bool:
     """Whether a value that is written out has a query in it."""
     if isinstance(source, Select):
         return False
-    values = (value for row in source for value in row if not isinstance(value, Literal | Parameter))
+    values = (value for row in source for value in row if not isinstance(value, (Literal, Parameter)))
     return any(isinstance(part, Select) for value in values for part in parts(value))
 
 

@@ -225,7 +225,7 @@ class ExpressionElaborator:
         rules = self.rules
         operand = self.expression(node.operand, scope)
         items = [self.expression(item, scope) for item in node.items]
-        plain = [not any(isinstance(part, tx.Name | tx.ScalarQuery) for part in parts(item)) for item in node.items]
+        plain = [not any(isinstance(part, (tx.Name, tx.ScalarQuery)) for part in parts(item)) for item in node.items]
         items = rules.list_items(operand, items, plain)
         bind, again = self._bound(operand)
         result: Expression = Constant(False, BOOLEAN)

@@ -6,7 +6,7 @@ whether its value can be null (``nonnull``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from isolde.semantics.core.immutable import node
@@ -257,25 +257,21 @@ def is_stored(node: Expression) -> bool:
     return (type(node) is Column or type(node) is Bound) and node.stored
 
 
+_OPERANDS: dict[type, Callable[[Any], tuple[Expression, ...]]] = {
+    Apply: lambda node: node.arguments,
+    Logic: lambda node: (node.left, node.right),
+    Choose: lambda node: (*(part for case in node.cases for part in case), node.otherwise),
+    Coalesce: lambda node: node.arguments,
+    Bind: lambda node: (node.value, node.body),
+    Member: lambda node: (node.operand, node.equal),
+    Field: lambda node: (node.variable,),
+}
+
+
 def operands(node: Expression) -> tuple[Expression, ...]:
     """The expressions directly below; of a query inside nothing."""
-    match node:
-        case Apply():
-            return node.arguments
-        case Logic():
-            return (node.left, node.right)
-        case Choose():
-            return (*(part for case in node.cases for part in case), node.otherwise)
-        case Coalesce():
-            return node.arguments
-        case Bind():
-            return (node.value, node.body)
-        case Member():
-            return (node.operand, node.equal)
-        case Field():
-            return (node.variable,)
-        case _:
-            return ()
+    found = _OPERANDS.get(type(node))
+    return () if found is None else found(node)
 
 
 def below(node: Expression) -> Iterator[Expression]:
@@ -289,7 +285,7 @@ def below(node: Expression) -> Iterator[Expression]:
 
 def is_constant(node: Expression) -> bool:
     """Whether it is made of constants alone."""
-    return all(isinstance(part, Constant | Apply | Choose | Coalesce | Logic) for part in below(node))
+    return all(isinstance(part, (Constant, Apply, Choose, Coalesce, Logic)) for part in below(node))
 
 
 def converts_parameter(node: Expression) -> bool:
@@ -304,4 +300,4 @@ def converts_parameter(node: Expression) -> bool:
 
 
 def query_of(node: Expression) -> Query | None:
-    return node.query if isinstance(node, Exists | Member | Scalar) else None
+    return node.query if isinstance(node, (Exists, Member, Scalar)) else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isolde.semantics.core.immutable import node
-from isolde.semantics.core.nodes import Apply, Column, Constant, Expression, Variable, below, query_of
+from isolde.semantics.core.nodes import Apply, Column, Expression, below, query_of
 from isolde.semantics.core.relations import Derived, Join, Scan, Source, scans
 
 
@@ -64,9 +64,9 @@ def _access(unique: int | None, columns: tuple[int, ...], found: dict[int, tuple
 
 
 def _known(key: Expression, unbound: set[int]) -> bool:
-    if isinstance(key, Variable | Constant):
-        return True
-    return not depends_on(key) & unbound and all(query_of(part) is None for part in below(key))
+    return all(
+        part.source not in unbound if isinstance(part, Column) else query_of(part) is None for part in below(key)
+    )
 
 
 @node(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def declared_result(procedure: pr.Procedure, place: int) -> Type | None:
     """The type of what is returned at this place, where it is always the same variable of a declared type."""
     returned = {step.values[place : place + 1] for step in returns(procedure.body)}
     name = next(iter(returned))[0] if len(returned) == 1 and () not in returned else None
-    if not isinstance(name, Name | Parameter):
+    if not isinstance(name, (Name, Parameter)):
         return None
     locals_ = (*procedure.parameters, *procedure.locals)
     return next((local.type for local in locals_ if local.name == name.name), None)

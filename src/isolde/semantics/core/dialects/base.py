@@ -415,7 +415,7 @@ class Rules(ABC):
 
 def is_plain(node: Expression) -> bool:
     """Whether it is there without computing."""
-    return isinstance(node, Constant | Column | Variable | Bound)
+    return isinstance(node, (Constant, Column, Variable, Bound))
 
 
 def typed(node: Expression, type_: ValueType) -> Expression:
@@ -426,7 +426,7 @@ def typed(node: Expression, type_: ValueType) -> Expression:
         return Constant(node.value, type_)
     if isinstance(node, Variable):
         return Variable(node.slot, type_, node.name, node.nonnull)
-    if isinstance(node, Logic | Bind | Member):
+    if isinstance(node, (Logic, Bind, Member)):
         return Apply(_AS_IT_IS, (node,), type_, node.nonnull)
     return replace(node, type=type_)
 

@@ -607,6 +607,6 @@ class PostgreSQL(Rules):
         negative = isinstance(node, tx.UnaryOperation) and node.operator is Unary.NEGATE
         inner = node.operand if isinstance(node, tx.UnaryOperation) and negative else node
         if isinstance(inner, tx.Literal) and (
-            isinstance(inner.value, Decimal | float) or (negative and type(inner.value) is int)
+            isinstance(inner.value, (Decimal, float)) or (negative and type(inner.value) is int)
         ):
             raise type_error("a number in ORDER BY or GROUP BY must be that of a column")

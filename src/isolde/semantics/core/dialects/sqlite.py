@@ -312,6 +312,6 @@ def _zero(node: tx.Expression) -> bool:
 
 def _bare(node: Expression) -> Expression:
     """The value without the affinity, and the identity, of the column that it came from."""
-    if isinstance(node, Column | Bound):
+    if isinstance(node, (Column, Bound)):
         return replace(node, type=ANY, stored=False)
     return typed(node, ANY)
