@@ -90,7 +90,7 @@ _STORED = {
     Affinity.NUMERIC: _stored_numeric,
 }
 _STORED_ROW_NUMBER = primitive("sqlite stored rowid", lite.stored_rowid, strict=False, errors="conversion")
-_RANK = primitive("sqlite order", lite.rank)
+_RANK = primitive("sqlite order", lite.rank, strict=False, nullable=True)
 _RETURNED_REAL = primitive("sqlite returned real", lite.returned_real)
 _BOUND = primitive("sqlite limit", lite.bound, strict=False, nullable=True, errors="conversion")
 _NOW = primitive("sqlite now", lambda time: time.isoformat(sep=" ", timespec="seconds"))

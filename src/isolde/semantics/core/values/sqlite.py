@@ -88,8 +88,10 @@ def stored_rowid(value: Any) -> int:
     return value
 
 
-def rank(value: Any) -> tuple[int, Any]:
-    """Orders values: numbers before texts."""
+def rank(value: Any) -> Any:
+    """Orders values: numbers before texts; a null has no rank."""
+    if value is None:
+        return None
     return (1, value) if isinstance(value, str) else (0, value)
 
 
