@@ -188,6 +188,15 @@ def test_a_cast_to_char_is_no_number() -> None:
             run(store(), f"SELECT {expression}")
 
 
+def test_a_query_over_a_column_that_was_assigned_before_is_refused() -> None:
+    made = store("INSERT INTO n (i, n) VALUES (1, 10)", "INSERT INTO h VALUES (1, 5, 6), (2, 7, 8)")
+    query = "(SELECT a FROM h WHERE g = n.i)"
+    with pytest.raises(OutsideFragment, match="a query over i, which the same UPDATE has assigned before"):
+        run(made, f"UPDATE n SET i = 2, n = {query}")
+    run(made, f"UPDATE n SET n = {query}, i = 2")
+    assert run(made, "SELECT i, n FROM n") == [(2, 5)]
+
+
 def test_which_of_two_equal_texts_is_shown_depends_on_the_plan() -> None:
     made = store("INSERT INTO n (i, u) VALUES (1, 'ab'), (1, 'Ab'), (2, 'b')")
     assert run(made, "SELECT DISTINCT LOWER(u) FROM n") == [("ab",), ("b",)]

@@ -115,6 +115,12 @@ class Scope:
                 if isinstance(column, Column):
                     for inner in crossed:
                         inner.reads_rows[column.source] = None
+                elif crossed:
+                    # MySQL's assignments see those before them.
+                    what = f"a query over {name.name}, which the same UPDATE has assigned before,"
+                    raise OutsideFragment(
+                        str(name.place or "statement"), what, "assign it last, or in a statement of its own"
+                    )
                 return column
             hides = self.inner_table_hides_outer and name.table is not None
             if hides and any(source.name == name.table for source in scope.sources):
