@@ -12,7 +12,7 @@ from differential.generation import Generator
 from differential.generation_wide import WideGenerator
 from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete import Store
-from isolde.semantics.core.elaboration import elaborated
+from isolde.semantics.core.elaborate_statements import elaborated
 from isolde.semantics.core.relations import Statement as Core
 from isolde.semantics.core.scope import Variables
 from isolde.semantics.events import Events, statement_events

@@ -41,24 +41,16 @@ def typed(rows: Rows) -> list[list[str]]:
 def test_floor_and_ceiling_are_decimals_where_nineteen_digits_may_stand_before_the_point() -> None:
     made = store("INSERT INTO n VALUES (1, 2, 1.5, '3')")
     for expression, value in (
-        ("FLOOR(i / 2)", 0),
-        ("FLOOR(n / 2)", Decimal(1)),
-        ("CEILING(d / 2)", 1),
-        ("FLOOR(d * d)", 2),
-        ("FLOOR(d * d * d)", Decimal(3)),
-        ("CEILING(d + n)", Decimal(4)),
-        ("FLOOR(d % n)", 1),
-        ("FLOOR(n)", 2),
-        ("FLOOR((i | 1) / 2)", Decimal(0)),
-        ("FLOOR(CAST(d * d AS SIGNED) / 2)", 1),
-        ("FLOOR((n DIV 2) / 2)", Decimal(0)),
-        ("CEILING(IF(FALSE, 4 & 0, ABS(-4)))", Decimal(4)),
-        ("FLOOR((SELECT AVG(i) FROM n))", 1),
-        ("FLOOR((SELECT SUM(i) FROM n))", Decimal(1)),
+        ("FLOOR(d)", 1),
+        ("CEILING(n)", 2),
+        ("CEILING(1.5)", 2),
+        ("FLOOR(CAST(i / 2 AS DECIMAL(17, 1)))", 0),
+        ("FLOOR(CAST(n / 2 AS DECIMAL(20, 2)))", Decimal(1)),
     ):
         assert typed(run(made, f"SELECT {expression} FROM n")) == [[repr(value)]], expression
-    with pytest.raises(OutsideFragment, match="FLOOR of a number made of a text"):
-        run(made, "SELECT FLOOR(CAST(u AS SIGNED) / 2) FROM n")
+    for computed in ("FLOOR(i / 2)", "CEILING(d + n)", "FLOOR((SELECT AVG(i) FROM n))", "CEILING(ROUND(d, 1))"):
+        with pytest.raises(OutsideFragment, match="of a computed decimal in MySQL"):
+            run(made, f"SELECT {computed} FROM n")
 
 
 def test_a_null_that_is_written_out_makes_a_decimal_of_an_unsigned_number() -> None:
@@ -109,13 +101,11 @@ def test_quotients_are_summed_with_all_their_digits_or_rounded_in_groups() -> No
     assert run(made, "SELECT SUM(a / b) FROM h WHERE g = 1") == [(Decimal("8.8364"),)]
     assert run(made, "SELECT g, SUM(a / b) FROM h WHERE g = 2 GROUP BY g") == [(2, Decimal("0.5000"))]
     with pytest.raises(OutsideFragment, match="an aggregate of quotients, in groups or DISTINCT"):
-        run(made, "SELECT g, MIN(a / b) * 1000 FROM h GROUP BY g")
-    assert run(made, "SELECT g, MIN(a / b) FROM h GROUP BY g") == [(1, Decimal("0.5455")), (2, Decimal("0.5000"))]
+        run(made, "SELECT g, MIN(a / b) FROM h GROUP BY g")
 
 
 def test_distinct_quotients_are_rounded_unless_a_group_has_one_row() -> None:
     made = store(QUOTIENTS)
-    assert run(made, "SELECT SUM(DISTINCT a / b) FROM h WHERE g = 1") == [(Decimal("7.7455"),)]
     # 2.58183333; but a group of one row, known by its key, would give an AVG with all digits.
     with pytest.raises(OutsideFragment, match="an aggregate of quotients, in groups or DISTINCT"):
         run(made, "SELECT AVG(DISTINCT a / b) FROM h WHERE g = 1")
@@ -198,13 +188,22 @@ def test_a_cast_to_char_is_no_number() -> None:
             run(store(), f"SELECT {expression}")
 
 
+def test_a_query_over_a_column_that_was_assigned_before_is_refused() -> None:
+    made = store("INSERT INTO n (i, n) VALUES (1, 10)", "INSERT INTO h VALUES (1, 5, 6), (2, 7, 8)")
+    query = "(SELECT a FROM h WHERE g = n.i)"
+    with pytest.raises(OutsideFragment, match="a query over i, which the same UPDATE has assigned before"):
+        run(made, f"UPDATE n SET i = 2, n = {query}")
+    run(made, f"UPDATE n SET n = {query}, i = 2")
+    assert run(made, "SELECT i, n FROM n") == [(2, 5)]
+
+
 def test_which_of_two_equal_texts_is_shown_depends_on_the_plan() -> None:
     made = store("INSERT INTO n (i, u) VALUES (1, 'ab'), (1, 'Ab'), (2, 'b')")
     assert run(made, "SELECT DISTINCT LOWER(u) FROM n") == [("ab",), ("b",)]
     assert run(made, "SELECT COUNT(DISTINCT u), MAX(u) FROM n") == [(2, "b")]
     assert run(made, "SELECT COUNT(*) FROM n GROUP BY u") == [(2,), (1,)]
     for query in ("SELECT DISTINCT u FROM n", "SELECT u FROM n GROUP BY u", "SELECT MIN(u) FROM n"):
-        with pytest.raises(OutsideFragment, match="which are equal in MySQL"):
+        with pytest.raises(OutsideFragment, match="which are equal and not the same"):
             run(made, query)
 
 

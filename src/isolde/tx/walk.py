@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
-from isolde.tx.expressions import Aggregate
+from isolde.tx.expressions import Aggregate, Name
 from isolde.tx.queries import Select
 
 
@@ -55,4 +55,4 @@ def _fields(kind: type) -> tuple[str, ...]:
 
 def has_aggregate(node: Any) -> bool:
     """An aggregate of this query, not of one inside."""
-    return any(isinstance(part, Aggregate) for part in shallow(node))
+    return node.__class__ is not Name and any(isinstance(part, Aggregate) for part in shallow(node))

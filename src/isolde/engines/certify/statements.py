@@ -19,7 +19,7 @@ from isolde.semantics.concrete.queries import Loops, query_function, untested
 from isolde.semantics.concrete.store import Store, value_shape
 from isolde.semantics.core import primitives
 from isolde.semantics.core.catalog import Catalog, TableInfo
-from isolde.semantics.core.elaboration import elaborated
+from isolde.semantics.core.elaborate_statements import elaborated
 from isolde.semantics.core.nodes import Apply, Column, Constant, Expression, Logic, Variable, below, query_of
 from isolde.semantics.core.plan import Visit, plan
 from isolde.semantics.core.relations import (
@@ -202,7 +202,7 @@ class _Forming:
         unit = Unit()
         change_function(unit, self.catalog, change, name="statement", arguments=self.arguments)
         values = [part.value for part in change.sets] if isinstance(change, Update) else []
-        inner = set().union(*(_inside(node) for node in (*change.where, *change.rereading, *values)), set())
+        inner = set().union(*(_inside(node) for node in (*change.where, *values)), set())
         form = Form(
             text=text,
             what="update" if isinstance(change, Update) else "delete",
@@ -218,7 +218,7 @@ class _Forming:
         if isinstance(change, Update):
             places = {part.place for part in change.sets}
             form = replace(form, rekeys=any(places & set(unique) for unique in change.scan.table.uniques))
-        where = (*change.where, *change.rereading)
+        where = change.where
         by_row = self._by_row(change.scan, where)
         if inner:
             by_row.pop("matches")

@@ -19,8 +19,7 @@ from isolde.engines.explore.program import Call
 from isolde.errors import ExecutionError, UsageError
 from isolde.semantics.concrete import Store
 from isolde.semantics.core.catalog import Catalog, TableInfo
-from isolde.semantics.core.elaborate_statements import columns_of
-from isolde.semantics.core.elaboration import elaborated
+from isolde.semantics.core.elaborate_statements import columns_of, elaborated
 from isolde.semantics.core.evaluate import Environment
 from isolde.semantics.core.given import given_rows
 from isolde.semantics.core.nodes import below, query_of

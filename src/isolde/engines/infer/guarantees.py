@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from isolde.engines.infer.candidates import Candidate, State
 from isolde.errors import IsoldeError, UsageError
 from isolde.semantics.core.catalog import TableInfo
-from isolde.semantics.core.elaboration import elaborated
+from isolde.semantics.core.elaborate_statements import elaborated
 from isolde.semantics.core.nodes import Column, Expression, below, query_of
 from isolde.semantics.core.relations import Query, Scan, scans
 from isolde.semantics.core.scope import Variables

@@ -14,7 +14,7 @@ from isolde.semantics.core import steps as core
 from isolde.semantics.core.catalog import Catalog, TableInfo
 from isolde.semantics.core.elaborate import Elaborator
 from isolde.semantics.core.elaborate_procedures import elaborate_procedure
-from isolde.semantics.core.elaboration import elaborated
+from isolde.semantics.core.elaborate_statements import elaborated
 from isolde.semantics.core.relations import Delete, Insert, Query, Update
 from isolde.semantics.core.scope import Variables
 from isolde.semantics.core.types import BIGINT, BOOLEAN, DATE, DECIMAL, FLOAT, TEXT, TIMESTAMP, ValueType, rows_of

@@ -10,7 +10,7 @@ from isolde.semantics.core.catalog import Catalog, TableInfo
 from isolde.semantics.core.dialects import IdSource
 from isolde.semantics.core.plan import Visit
 from isolde.semantics.core.plan import plan as way_of
-from isolde.semantics.core.relations import Change, Delete, Insert, OnConflict, Output, RowChecks, Set, Update
+from isolde.semantics.core.relations import Change, Delete, Insert, OnConflict, Output, RowChecks, Scan, Set, Update
 from isolde.semantics.tables import constraints
 from isolde.semantics.tables.plans import insert_plan, update_plan
 from isolde.tx.statements import InsertMode
@@ -51,22 +51,21 @@ class _Change:
     # UPDATE and DELETE
 
     def update(self, change: Update) -> None:
-        writer, info, row = self.writer, change.scan.table, f"r{change.scan.id}"
+        writer = self.writer
         self._matches(change)
-        new = self._assigned(self.body, writer, info, row, change.sets)
-        writer.line(f"hits.append((number, {row}, {new}))")
+        new = assigned_row(self.body, change.scan, change.sets, writer)
+        writer.line(f"hits.append((number, r{change.scan.id}, {new}))")
         writer.indent = 1
         plan = update_plan(self.catalog, change, row_check)
-        self._refuse_seen_changes(bool(change.rereading) or change.sets_reread)
-        writer.line(f"count = {self.unit.ref(constraints.updated)}(S, {self.unit.ref(plan)}, hits)")
-        self._returning(change.returning, change.scan.id, "[hit[2] for hit in hits]")
+        count = f"{self.unit.ref(constraints.updated)}(S, {self.unit.ref(plan)}, hits)"
+        self._returning(count, change.returning, change.scan.id, "[hit[2] for hit in hits]")
 
     def rows_after(self, change: Update) -> None:
         writer, row = self.writer, f"r{change.scan.id}"
         check = update_plan(self.catalog, change, row_check).checks.row
         writer.line("out = []")
         writer.open(f"for number, {row} in pairs:")
-        writer.line(f"after = {self._assigned(self.body, writer, change.scan.table, row, change.sets)}")
+        writer.line(f"after = {assigned_row(self.body, change.scan, change.sets, writer)}")
         if check is not None:
             writer.line(f"{self.unit.ref(check)}(after)")
         writer.line(f"out.append((number, {row}, after))")
@@ -78,9 +77,8 @@ class _Change:
         self._matches(change)
         writer.line(f"hits.append((number, {row}))")
         writer.indent = 1
-        self._refuse_seen_changes(bool(change.rereading))
-        writer.line(f"count = {self.unit.ref(constraints.deleted)}(S, {info.position}, hits)")
-        self._returning(change.returning, change.scan.id, "[hit[1] for hit in hits]")
+        count = f"{self.unit.ref(constraints.deleted)}(S, {info.position}, hits)"
+        self._returning(count, change.returning, change.scan.id, "[hit[1] for hit in hits]")
 
     def _matches(self, change: Update | Delete) -> None:
         """Opens a loop over the rows that are to be changed."""
@@ -90,31 +88,14 @@ class _Change:
         self.writer.line("hits = []")
         self.writer.open(f"for number, r{change.scan.id} in {loops.candidates(visit)}:")
         loops.test(untested(visit))
-        if change.rereading or (isinstance(change, Update) and change.sets_reread):
-            self.writer.line("candidates += 1")
-        loops.test(change.rereading)
 
-    def _refuse_seen_changes(self, rereading: bool) -> None:
-        if rereading:
-            self.writer.lines.insert(0, "    candidates = 0")
-            self.writer.line(f"{self.unit.ref(constraints.refuse_seen_changes)}(len(hits), candidates)")
-
-    def _assigned(self, body: Body, writer: Writer, info: TableInfo, row: str, sets: tuple[Set, ...]) -> str:
-        """Python text of the new row."""
-        cells = {place: f"{row}[{place}]" for place in range(len(info.types))}
-        for assigned in sets:
-            text = body.text(assigned.value)
-            if assigned.slot is not None:
-                writer.line(f"b{assigned.slot} = {text}")
-                text = f"b{assigned.slot}"
-            cells[assigned.place] = text
-        return tuple_text([cells[place] for place in range(len(info.types))])
-
-    def _returning(self, outputs: tuple[Output, ...], row: int, rows: str) -> None:
+    def _returning(self, count: str, outputs: tuple[Output, ...], row: int, rows: str) -> None:
+        """``count`` and ``rows`` are texts; the rows are there when the count is known."""
         writer = self.writer
         if not outputs:
-            writer.line("return count, []")
+            writer.line(f"return {count}, []")
             return
+        writer.line(f"count = {count}")
         values = tuple_text([self.body.text(output.value) for output in outputs])
         writer.line("out = []")
         writer.open(f"for r{row} in {rows}:")
@@ -131,12 +112,14 @@ class _Change:
         resolve = "None"
         if change.conflict is not None and change.conflict.sets:
             resolve = self._resolve(change.conflict, info)
-        if not plan.conflict and plan.mode is InsertMode.PLAIN and info.generated is None:
+        if plan.plain and info.generated is None:
             call = f"{unit.ref(constraints.inserted_plainly)}(S, {unit.ref(plan)}, {rows})"
         else:
             call = f"{unit.ref(constraints.inserted)}(S, {unit.ref(plan)}, {size}, {rows}, {resolve})"
-        writer.line(f"count, rows = {call}")
-        self._returning(change.returning, change.scan.id, "rows")
+        if change.returning:
+            writer.line(f"done = {call}")
+            call = "done"
+        self._returning(f"{call}[0]", change.returning, change.scan.id, "done[1]")
 
     def _rows(self, change: Insert) -> tuple[str, str]:
         """Python text of the rows, one after the other, and of their number."""
@@ -192,14 +175,26 @@ class _Change:
             writer.open(f"if not ({body.conditions(conflict.where)}):")
             writer.line("return None")
             writer.indent = 2
-        cells = self._assigned(body, writer, info, f"r{conflict.old}", conflict.sets)
-        writer.line(f"return {cells}")
+        writer.line(f"return {assigned_row(body, Scan(conflict.old, info), conflict.sets, writer)}")
         self.writer.open(f"def {name}(r{conflict.old}, r{conflict.new}):")
         for memo in body.memos:
             self.writer.line(memo)
         self.writer.lines.extend(writer.lines)
         self.writer.indent = 1
         return name
+
+
+def assigned_row(body: Body, scan: Scan, sets: tuple[Set, ...], writer: Writer | None = None) -> str:
+    """Python text of the new row. ``writer``: for assignments that see each other, each of which has a line of its own."""
+    width = len(scan.table.types)
+    cells = {place: f"r{scan.id}[{place}]" for place in range(width)}
+    for assigned in sets:
+        text = body.text(assigned.value)
+        if assigned.slot is not None and writer is not None:
+            writer.line(f"b{assigned.slot} = {text}")
+            text = f"b{assigned.slot}"
+        cells[assigned.place] = text
+    return tuple_text([cells[place] for place in range(width)])
 
 
 def row_check(checks: RowChecks) -> constraints.RowCheck:

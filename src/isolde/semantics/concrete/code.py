@@ -56,19 +56,23 @@ class Unit:
         header = f"def {name}({', '.join(['S', *arguments])}):"
         self.functions.append("\n".join([header, *[f"    {memo}" for memo in memos], *lines]))
 
+    def expression(self, arguments: list[str], text: str) -> Any:
+        """A function that gives the value of an expression which needs no other function."""
+        return eval(python_code(f"lambda {', '.join(arguments)}: {text}", "eval"), self.names)
+
     def finish(self, entry: str) -> Any:
         """The generated function of this name, when all are written."""
         exec(python_code("\n".join(self.functions)), self.names)
-        return self.names[entry]
+        return self.names.pop(entry)
 
 
 @lru_cache(maxsize=10_000)
-def python_code(text: str) -> CodeType:
+def python_code(text: str, mode: str = "exec") -> CodeType:
     """Python's own compiler takes half of the time that a statement needs: each text goes through it once a process.
 
     All that tells two statements of one text apart (tables' checks, constants, functions of the dialect) is in the names.
     """
-    return compile(text, "<isolde>", "exec")
+    return compile(text, "<isolde>", mode)
 
 
 def tuple_text(texts: list[str]) -> str:

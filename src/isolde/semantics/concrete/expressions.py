@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import assert_never
 
-from isolde.errors import ExecutionError
+from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.concrete.code import Unit
 from isolde.semantics.core import primitives
-from isolde.semantics.core.evaluate import combined
+from isolde.semantics.core.evaluate import combined, constant_value
 from isolde.semantics.core.nodes import (
     Aggregated,
     Apply,
@@ -125,10 +126,11 @@ class Body:
             name = self.unit.fresh("m")
             self.memos.append(f"{name} = {self._lifted(node)}")
             return name
+        if all(isinstance(argument, Constant) for argument in arguments):
+            # What fails, fails when it is its turn.
+            with suppress(ExecutionError, OutsideFragment):
+                return self.unit.constant(constant_value(node))
         if not primitive.strict:
-            if not primitive.errors and all(isinstance(argument, Constant) for argument in arguments):
-                values = [argument.value for argument in arguments if isinstance(argument, Constant)]
-                return self.unit.constant(primitive.function(*values))
             return self._called(node, [self.text(argument) for argument in arguments])
         return self._lifted(node)
 
@@ -159,7 +161,7 @@ class Body:
             return tests, self._called(node, [text, *map(self.text, arguments[1:])])
         for argument in arguments:
             text = self.text(argument)
-            if argument.nonnull and (certain or isinstance(argument, Column | Constant | Variable | Bound)):
+            if argument.nonnull and (certain or isinstance(argument, (Column, Constant, Variable, Bound))):
                 texts.append(text)
             elif text.isidentifier():
                 texts.append(text)
@@ -218,7 +220,7 @@ class Body:
         operand = self.text(node.operand)
         answer = f"{self.unit.ref(any_true)}([{self.text(node.equal)} for {item} in {rows}])"
         # The rows are named first: Python allows no := where a comprehension takes its items from.
-        if isinstance(node.operand, Constant | Column | Variable | Bound):
+        if isinstance(node.operand, (Constant, Column, Variable, Bound)):
             return f"(({rows} := {call}), {answer})[1]"
         bind = f"(b{node.slot} := {operand})"
         if node.lazy:

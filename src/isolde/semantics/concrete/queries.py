@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isolde.semantics.concrete.code import Unit, Writer, tuple_text
 from isolde.semantics.concrete.expressions import Body, arguments_of
-from isolde.semantics.core.arrange import distinct_same, distinct_values, one_spelling, ordered, refuse_open_cut
+from isolde.semantics.core.arrange import distinct_same, distinct_values, ordered, refuse_open_cut
 from isolde.semantics.core.nodes import Column, Expression
 from isolde.semantics.core.plan import Outer, Plan, Visit, plan
 from isolde.semantics.core.relations import Derived, Grouping, Query, Scan, scans, width
@@ -96,8 +96,8 @@ class _Query:
             writer.line("seen = {}")
         if query.grouping is not None:
             writer.line("groups = {}")
-            if query.grouping.equals_differ or query.grouping.spellings:
-                writer.line("seen_keys, spellings = {}, {}")
+            if query.grouping.open:
+                writer.line("shown = {}")
         start = writer.indent
         for leaf in scans(query.source):
             if isinstance(leaf, Derived):
@@ -121,11 +121,8 @@ class _Query:
         leaves = [f"r{leaf.id}" for leaf in scans(self.query.source)]
         row = tuple_text(leaves)
         writer.line(f"key = {tuple_text([body.text(key) for key in grouping.keys])}")
-        if grouping.equals_differ:
-            writer.line(f"{unit.ref(is_first)}(seen_keys, key, key)")
-        if grouping.spellings:
-            texts = tuple_text([body.text(text) for text in grouping.spellings])
-            writer.line(f"{unit.ref(one_spelling)}(spellings.setdefault(key, {texts}), {texts})")
+        if grouping.open:
+            writer.line(f"{unit.ref(is_first)}(shown, key, {tuple_text([body.text(key) for key in grouping.open])})")
         writer.line(f"groups.setdefault(key, []).append({row})")
         writer.indent = start
         if grouping.whole:
@@ -156,13 +153,9 @@ class _Query:
         row = self._row()
         if query.distinct is not None:
             writer.line(f"same = {tuple_text([body.text(key) for key in query.distinct.keys])}")
-            if query.distinct.spellings:
-                texts = tuple_text([body.text(text) for text in query.distinct.spellings])
-                writer.line(f"{unit.ref(one_spelling)}(seen.get(same), {texts})")
-                writer.open("if same not in seen:")
-                writer.line(f"seen[same] = {texts}")
-            elif query.distinct.equals_differ:
-                writer.open(f"if {unit.ref(is_first)}(seen, same, {row}):")
+            if query.distinct.open:
+                shown = tuple_text([body.text(value) for value in query.distinct.open])
+                writer.open(f"if {unit.ref(is_first)}(seen, same, {shown}):")
             else:
                 writer.open("if same not in seen:")
                 writer.line("seen[same] = None")

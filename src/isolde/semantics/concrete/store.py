@@ -17,16 +17,16 @@ from isolde.semantics.concrete.arguments import LISTS, Argument, refuse_unlike_p
 from isolde.semantics.concrete.changes import change_function
 from isolde.semantics.concrete.code import Unit
 from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal, Ending, Outcome, Result
+from isolde.semantics.concrete.plain_changes import plain_change
 from isolde.semantics.concrete.queries import query_function
 from isolde.semantics.core.catalog import Catalog
 from isolde.semantics.core.elaborate import Elaborator
-from isolde.semantics.core.elaborate_statements import columns_of
-from isolde.semantics.core.elaboration import elaborated
+from isolde.semantics.core.elaborate_statements import columns_of, elaborated
 from isolde.semantics.core.nodes import Constant as ConstantNode
 from isolde.semantics.core.relations import Batch, Insert, Output, Query
 from isolde.semantics.core.relations import Statement as CoreStatement
 from isolde.semantics.core.scope import Variables
-from isolde.semantics.core.types import NULL, WIDE, ValueType, rows_of
+from isolde.semantics.core.types import NULL, ValueType, rows_of
 from isolde.semantics.tables.constraints import add
 from isolde.semantics.tables.memory import MemoryTable
 from isolde.semantics.tables.view import Row, TableView, Undo, take_back
@@ -39,6 +39,9 @@ from isolde.tx.statements import Statement
 
 if TYPE_CHECKING:
     from isolde.tx.procedures import Program
+
+PLAIN_RUNS = 20
+"""After so many runs of a plain change, code is generated for it."""
 
 STEPS_MAX = 1_000_000
 """Rounds of loops and calls of one procedure, so that an endless one ends."""
@@ -53,11 +56,12 @@ class NoBatch(Exception):
     """The rows of an INSERT cannot be given one by one: it is read as it is written."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Code:
     """A compiled statement: a function of the store and the parameters. The node is kept, because code is found by it.
 
-    ``core`` is what it was compiled from, ``arguments`` the names of its parameters there.
+    ``core`` is what it was compiled from, ``arguments`` the names of its parameters there. ``function`` becomes another one
+    when a plain change has run often.
     """
 
     function: Any
@@ -103,15 +107,17 @@ class Compiled:
             raise ExecutionError("type", "the values of a list have to be of one type")
         return self.rules.common(nodes, "a list")[1] if nodes else NULL
 
-    def statement(self, statement: Statement, names: tuple[str, ...], types: tuple[ValueType, ...]) -> Code:
-        variables = Variables.of(dict(zip(names, types, strict=True)))
-        core = elaborated(self.catalog, statement, variables)
-        return self._emitted(statement, core, [f"v{slot}" for slot in range(len(names))])
+    def statement(self, statement: Statement, parameters: Mapping[str, Constant]) -> Code:
+        """The code of a statement for parameters of these shapes (``value_shape``); one that is null is null in all of them."""
+        types = dict(zip(parameters, self.types(parameters.values()), strict=True))
+        nonnull = frozenset(name for name, value in parameters.items() if value is not None)
+        core = elaborated(self.catalog, statement, Variables.of(types, nonnull))
+        return self._emitted(statement, core, [f"v{slot}" for slot in range(len(types))])
 
     def shaped(self, found: Shape, dialect: Dialect, types: tuple[ValueType, ...], *, strict: bool = True) -> Code:
         """The code of all statements of a shape. The types are those of the literals, which are parameters in it."""
         names = [*found.values, *(name for template in found.templates for name in template)]
-        variables = Variables.of(dict(zip(names, types, strict=True)))
+        variables = Variables.of(dict(zip(names, types, strict=True)), frozenset(names))
         statement = read_statement(found.text, dialect, strict=strict)
         core = elaborated(self.catalog, statement, variables)
         arguments = [f"v{slot}" for slot in range(len(found.values))]
@@ -131,7 +137,7 @@ class Compiled:
         key = (id(statement), (*parameters, *map(value_shape, values)))
         code = self.statements.get(key)
         if code is None:
-            code = self.statements[key] = self.statement(statement, tuple(parameters), self.types(values))
+            code = self.statements[key] = self.statement(statement, dict(zip(parameters, values, strict=True)))
         return code, values
 
     def written(self, text: str, dialect: Dialect, *, strict: bool = True) -> Prepared:
@@ -160,14 +166,35 @@ class Compiled:
         return code, values
 
     def _emitted(self, statement: Statement, core: CoreStatement, arguments: list[str]) -> Code:
+        columns = tuple(name for name, _ in columns_of(core))
+        plain = None if isinstance(core, Query) else plain_change(self.catalog, core, len(arguments))
+        if plain is None:
+            function = self._generated(core, arguments)
+            return Code(function, columns, isinstance(core, Query), statement, core, tuple(arguments))
+        code = Code(plain, columns, False, statement, core, tuple(arguments))
+        runs = 0
+
+        def counted(*given: Any) -> Any:
+            nonlocal runs
+            runs += 1
+            if runs < PLAIN_RUNS:
+                return plain(*given)
+            if runs == PLAIN_RUNS:
+                code.function = self._generated(core, arguments)
+            # Called by who has kept the closure.
+            return code.function(*given)
+
+        code.function = counted
+        return code
+        return Code(function, columns, isinstance(core, Query), statement, core, tuple(arguments))
+
+    def _generated(self, core: CoreStatement, arguments: list[str]) -> Any:
         unit = Unit()
         if isinstance(core, Query):
             query_function(unit, core, name="statement", arguments=arguments)
         else:
             change_function(unit, self.catalog, core, name="statement", arguments=arguments)
-        columns = tuple(name for name, _ in columns_of(core))
-        function = unit.finish("statement")
-        return Code(function, columns, isinstance(core, Query), statement, core, tuple(arguments))
+        return unit.finish("statement")
 
     def opened(self, code: Code) -> tuple[Any, Any]:
         """Of a query: a function for all its rows, uncut and in order, each with its keys of ORDER BY behind it; and one for the
@@ -181,8 +208,8 @@ class Compiled:
         alone = Query(bounds, None, (), None, None, (), None, None, None, (), query.reads_variables)
         arguments = list(code.arguments)
         return (
-            self._emitted(code.node, every, arguments).function,
-            self._emitted(code.node, alone, arguments).function,
+            self._generated(every, arguments),
+            self._generated(alone, arguments),
         )
 
     def procedure(self, program: Program, name: str, types: tuple[ValueType, ...]) -> tuple[Program, Any]:
@@ -386,7 +413,7 @@ def value_shape(value: Any) -> Any:
     if kind is int:
         return 32 if -0x80000000 <= value < 0x80000000 else (64 if -(2**63) <= value < 2**63 else 65)
     if kind.__name__ == "Decimal":
-        return value.as_tuple().exponent, value.adjusted() >= WIDE
+        return kind, value.as_tuple().exponent
     return (kind, value.microsecond > 0, value.tzinfo is None) if kind is datetime else kind
 
 

@@ -45,15 +45,6 @@ def refuse_open_cut(rows: list[Keyed], offset: int | None, limit: int | None) ->
             raise outside("a LIMIT or OFFSET that cuts rows in an open order", "order by a key, too")
 
 
-def one_spelling(before: tuple[str | None, ...] | None, now: tuple[str | None, ...]) -> None:
-    """MySQL holds 'a' and 'A' equal, and shows the one that its plan comes to first."""
-    if before is not None and before != now:
-        raise outside(
-            f"DISTINCT or GROUP BY of {before} and {now}, which are equal in MySQL,",
-            "spell them alike, with LOWER or UPPER",
-        )
-
-
 def distinct_values(pairs: list[tuple[Any, Any]]) -> list[Any]:
     """The first value of each key."""
     found: dict[Any, Any] = {}

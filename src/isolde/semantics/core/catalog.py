@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
@@ -42,6 +42,8 @@ class TableInfo:
     unique_keys: tuple[Key, ...]
     generated: int | None
     rowid: int | None
+    scanned: dict[tuple[int, bool], Mapping[str, Any]] = field(default_factory=dict)
+    """The nodes of its columns by their names, for a scan of this number that an outer join may leave without a row or not."""
 
     def column(self, name: str) -> int:
         position = self.columns.get(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any, assert_never
 
@@ -55,7 +55,7 @@ class _QueryElaborator:
     def query(self, exists: bool) -> Query:
         scope, rules = self.scope, self.rules
         source = self._declared(self.select.source, False) if self.select.source is not None else None
-        items = self._items(self.select.items)
+        items = expanded(self.select.items, scope)
         select = self._without_aliases(self.select, items)
         shown = [expression for _, expression in items]
         orders = [order.expression for order in select.order_by]
@@ -64,17 +64,16 @@ class _QueryElaborator:
             or select.having is not None
             or any(has_aggregate(expression) for expression in (*shown, *orders))
         )
-        if has_aggregate(select.where) or has_aggregate(select.group_by):
-            raise ExecutionError("type", "aggregates are not allowed in WHERE and GROUP BY")
         limit, offset = self._bound(select.limit, "LIMIT"), self._bound(select.offset, "OFFSET")
-        source = self._with_conditions(self.select.source, source)
+        if isinstance(source, Join):
+            source = self._with_conditions(self.select.source, source)
         where = self.expressions.conjuncts(select.where, scope)
         keys = [self.expressions.expression(expression, scope) for expression in select.group_by]
         having: tuple[Expression, ...] = ()
         if grouped:
             for expression in (*shown, *orders, *([select.having] if select.having is not None else [])):
                 self._refuse_undetermined(expression, select)
-            scope.aggregates = Aggregates(bool(select.group_by), frozenset() if self.kept else self._alone(shown))
+            scope.aggregates = Aggregates(bool(select.group_by))
             having = self.expressions.conjuncts(select.having, scope, "HAVING")
         values = [self.expressions.expression(expression, scope) for expression in shown]
         outputs = tuple(
@@ -86,22 +85,22 @@ class _QueryElaborator:
         grouping = None
         if grouped:
             assert scope.aggregates is not None
-            spellings = tuple(
+            open_ = tuple(
                 key
                 for key, expression in zip(keys, select.group_by, strict=True)
-                if rules.spelled(key) and any(expression in parts(output) for output in shown)
+                if rules.equals_differ(key)
+                and (not rules.folds_texts or any(expression in parts(output) for output in shown))
             )
             grouping = Grouping(
                 tuple(map(rules.key, keys)),
                 tuple(scope.aggregates.found),
                 having,
                 not select.group_by,
-                any(map(rules.equals_differ, keys)),
-                spellings,
+                open_,
             )
         query = Query(
             outputs=outputs,
-            source=self._pruned(source),
+            source=self._pruned(source) if self.derived else source,
             where=where,
             grouping=grouping,
             distinct=distinct,
@@ -181,9 +180,6 @@ class _QueryElaborator:
 
     # SELECT, GROUP BY, ORDER BY
 
-    def _items(self, items: Iterable[Item | Star]) -> list[tuple[str, tx.Expression]]:
-        return expanded(items, self.scope)
-
     def _without_aliases(self, select: Select, items: list[tuple[str, tx.Expression]]) -> Select:
         """ORDER BY and GROUP BY may name a column of the result, or give its number."""
         if not select.order_by and not select.group_by:
@@ -191,9 +187,12 @@ class _QueryElaborator:
         for expression in (*(order.expression for order in select.order_by), *select.group_by):
             self.rules.check_arranging(expression)
         order_by = tuple(
-            replace(order, expression=self._meant(order.expression, items, True)) for order in select.order_by
+            qu.Order(self._meant(order.expression, items, True), order.descending, order.nulls_first)
+            for order in select.order_by
         )
         group_by = tuple(self._meant(expression, items, False) for expression in select.group_by)
+        if order_by == select.order_by and group_by == select.group_by:
+            return select
         return replace(select, order_by=order_by, group_by=group_by)
 
     def _meant(
@@ -248,23 +247,9 @@ class _QueryElaborator:
                     "DISTINCT of computed floating-point numbers in MySQL",
                     "they are rounded on the way; cast to DECIMAL",
                 )
-        return Distinct(
-            tuple(map(rules.key, values)),
-            any(map(rules.equals_differ, values)),
-            tuple(value for value in values if rules.spelled(value)),
-        )
+        return Distinct(tuple(map(rules.key, values)), tuple(filter(rules.equals_differ, values)))
 
     # Groups
-
-    @staticmethod
-    def _alone(shown: Sequence[tx.Expression]) -> frozenset[tx.Expression]:
-        """Aggregates that are shown and that nothing is computed from."""
-        found = [part for output in shown for part in parts(output) if isinstance(part, tx.Aggregate)]
-        return frozenset(
-            aggregate
-            for aggregate in found
-            if all(aggregate not in parts(output) or aggregate == output for output in shown)
-        )
 
     def _refuse_undetermined(self, expression: tx.Expression, select: Select) -> None:
         """Refuses what has no one value in a group: a column that is no key of it and stands outside of an aggregate."""
@@ -327,7 +312,7 @@ def expanded(items: Iterable[Item | Star], scope: Scope) -> list[tuple[str, tx.E
 
 
 def _costless(node: Expression) -> bool:
-    return isinstance(node, Column | Constant)
+    return isinstance(node, (Column, Constant))
 
 
 def _children(expression: tx.Expression) -> list[Any]:

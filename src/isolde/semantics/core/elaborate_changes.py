@@ -10,27 +10,20 @@ from isolde.semantics.core.elaborate import Elaborator, expanded
 from isolde.semantics.core.elaborate_expressions import ExpressionElaborator
 from isolde.semantics.core.nodes import (
     Bound,
-    Choose,
     Coalesce,
     Column,
     Constant,
-    Exists,
     Expression,
     Fail,
-    Logic,
-    Member,
     NextId,
-    below,
     is_constant,
     is_null,
-    operands,
-    query_of,
 )
 from isolde.semantics.core.relations import OnConflict, Output, RowChecks, Scan, Set
 from isolde.semantics.core.scope import Named, Scope
 from isolde.semantics.core.types import ANY, NULL, outside
 from isolde.tx import statements as st
-from isolde.tx.expressions import Literal, Name
+from isolde.tx.expressions import Literal, Name, Parameter
 from isolde.tx.queries import Item, Select, Star, TableSource
 from isolde.tx.schema import Column as TableColumn
 from isolde.tx.statements import Assignment, Default, InsertMode
@@ -73,33 +66,29 @@ class ChangeElaborator:
         if update.returning and not self.rules.returns_updated:
             raise outside("UPDATE … RETURNING in MySQL", "read the row after the update")
         returning = self._returning(update.returning, scan, update.alias or update.table, deleted=False)
-        first, rereading = self._split(where, info, set(places))
-        sets_reread = bool(self._split(tuple(assigned.value for assigned in sets), info, set(places))[1])
-        variables = tuple(self.scope.reads_variables)
-        return core.Update(scan, first, rereading, sets, sets_reread, returning, variables)
+        self._refuse_own_changes(update)
+        return core.Update(scan, where, sets, returning, tuple(self.scope.reads_variables))
 
     def _delete(self, delete: st.Delete) -> core.Delete:
         scan = Scan(self.elaborator.fresh(), self.catalog.table(delete.table))
         self.scope.add_table(delete.alias or delete.table, scan)
         where = self.expressions.conjuncts(delete.where, self.scope)
         returning = self._returning(delete.returning, scan, delete.alias or delete.table, deleted=True)
-        first, rereading = self._split(where, scan.table, None)
-        return core.Delete(scan, first, rereading, returning, tuple(self.scope.reads_variables))
+        self._refuse_own_changes(delete)
+        return core.Delete(scan, where, returning, tuple(self.scope.reads_variables))
 
-    def _split(
-        self, nodes: tuple[Expression, ...], info: TableInfo, changed: set[int] | None
-    ) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
-        """Those that see the table as it was, and those whose queries may see what the statement changed before."""
-        if not self.rules.changes_rows_as_found:
-            return nodes, ()
-        rereading = tuple(node for node in nodes if sees_changes(node, info, changed))
-        return tuple(node for node in nodes if node not in rereading), rereading
+    def _refuse_own_changes(self, change: st.Update | st.Delete) -> None:
+        if self.rules.changes_rows_as_found and _reads(change, change.table):
+            raise outside(
+                "a change in SQLite with a query over the table that it changes",
+                "read first: the query may see the rows that were changed before, in the order of the plan",
+            )
 
     def _sets(
         self, named: Named, info: TableInfo, assignments: tuple[Assignment, ...], one_by_one: bool
     ) -> tuple[Set, ...]:
         """``one_by_one``: an assignment sees what those before it assigned."""
-        columns = dict(named.columns)
+        columns = named.columns
         sets: list[Set] = []
         for assignment in assignments:
             place = info.column(assignment.column)
@@ -108,7 +97,7 @@ class ChangeElaborator:
             if one_by_one and len(assignments) > 1:
                 slot = self.elaborator.fresh()
                 # It may be null now, until the row is checked.
-                named.columns[assignment.column] = Bound(slot, info.types[place], False, True)
+                named.columns = {**named.columns, assignment.column: Bound(slot, info.types[place], False, True)}
             sets.append(Set(place, value, slot))
         named.columns = columns
         return tuple(sets)
@@ -195,7 +184,7 @@ class ChangeElaborator:
             returning=self._returning(insert.returning, scan, insert.table, deleted=False),
             supplied=info.generated is not None and info.generated in places,
             ordered=not isinstance(insert.source, Select) or self._ordered(insert.source),
-            queries=query is None and any(isinstance(part, Select) for part in parts(insert.source)),
+            queries=_has_queries(insert.source),
             reads_variables=tuple(self.scope.reads_variables),
         )
 
@@ -214,7 +203,7 @@ class ChangeElaborator:
                 else:
                     cells[place] = self._cell(info, insert, place, self.expressions.expression(value, self.scope))
             rows.append(_in_order(cells))
-        if len(rows) > 1 and any(isinstance(part, Select) for part in parts(insert.source)):
+        if len(rows) > 1 and _has_queries(insert.source):
             self._refuse_rereading(insert, info, rows)
         return rows
 
@@ -344,46 +333,16 @@ def row_checks(elaborator: Elaborator, info: TableInfo, places: tuple[int, ...])
     return RowChecks(scan.id, named, checks)
 
 
-def sees_changes(node: Expression, info: TableInfo, changed: set[int] | None) -> bool:
-    """Whether a query in it may see rows that the statement has changed before.
-
-    SQLite changes a row as soon as it is found. A query that depends on no row is asked once: if that is for the first row that
-    is found (``certain``), it sees no change. A DELETE (no ``changed`` columns) finds all rows first if a query depends on them.
-    """
-
-    def seen(part: Expression, certain: bool) -> bool:
-        query = query_of(part)
-        if query is not None and _reads_table(query, info, changed, columns=not isinstance(part, Exists)):
-            plain = isinstance(part, Member) and not (query.where or query.grouping or query.distinct or query.limit)
-            open_ = not certain or plain
-            if (open_ and not query.correlated) or (changed is not None and (open_ or query.correlated)):
-                return True
-        certain = certain and not isinstance(part, Logic | Choose | Coalesce)
-        return any(seen(inner, certain) for inner in operands(part))
-
-    return seen(node, True)
-
-
-def _reads_table(query: core.Query, info: TableInfo, changed: set[int] | None, columns: bool = True) -> bool:
-    """Whether the query, or one inside of it, reads the table; with ``changed``, one of those columns of it."""
-    own = [source for source in core.scans(query.source) if isinstance(source, Scan) and source.table is info]
-    nodes = [part for node in core.query_parts(query) for part in below(node)]
-    if own and changed is None:
-        return True
-    ids = {scan.id for scan in own}
-    shown = {id(part) for output in query.outputs for part in below(output.value)} if not columns else set()
-    if any(
-        isinstance(part, Column) and part.source in ids and part.place in (changed or ()) and id(part) not in shown
-        for part in nodes
-    ):
-        return True
-    inner = [source.query for source in core.scans(query.source) if isinstance(source, core.Derived)]
-    inner += [found for part in nodes if (found := query_of(part)) is not None]
-    return any(_reads_table(found, info, changed) for found in inner)
-
-
 def _in_order(cells: dict[int, Expression]) -> tuple[Expression, ...]:
     return tuple(cells[place] for place in range(len(cells)))
+
+
+def _has_queries(source: Select | tuple[tuple[object, ...], ...]) -> bool:
+    """Whether a value that is written out has a query in it."""
+    if isinstance(source, Select):
+        return False
+    values = (value for row in source for value in row if not isinstance(value, (Literal, Parameter)))
+    return any(isinstance(part, Select) for value in values for part in parts(value))
 
 
 def _reads(node: object, table: str) -> bool:

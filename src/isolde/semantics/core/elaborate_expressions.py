@@ -225,7 +225,7 @@ class ExpressionElaborator:
         rules = self.rules
         operand = self.expression(node.operand, scope)
         items = [self.expression(item, scope) for item in node.items]
-        plain = [not any(isinstance(part, tx.Name | tx.ScalarQuery) for part in parts(item)) for item in node.items]
+        plain = [not any(isinstance(part, (tx.Name, tx.ScalarQuery)) for part in parts(item)) for item in node.items]
         items = rules.list_items(operand, items, plain)
         bind, again = self._bound(operand)
         result: Expression = Constant(False, BOOLEAN)
@@ -331,7 +331,7 @@ class ExpressionElaborator:
             raise outside(f"{node.aggregation.value.upper()} of DISTINCT texts in MySQL", "add 0 to them")
         form = rules.aggregate(node.aggregation, operand)
         if aggregates.by_keys or node.distinct:
-            form = rules.grouped_aggregate(form, node in aggregates.alone)
+            form = rules.grouped_aggregate(form)
         value = Aggregated(place, form.type, form.nonnull)
         if not node.distinct:
             return Aggregate(form.function, form.operand), value

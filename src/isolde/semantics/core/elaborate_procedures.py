@@ -214,7 +214,7 @@ class _ProcedureElaborator:
             try:
                 found.extend(self._step(step, scope, loops))
             except ExecutionError as error:
-                if isinstance(step, pr.Leave | pr.Again):
+                if isinstance(step, (pr.Leave, pr.Again)):
                     raise
                 # Databases look at the names and types of a statement when it is reached, and not before.
                 found.append(core.Wrong(error.kind, error.reason, error.place))

@@ -6,10 +6,10 @@ whether its value can be null (``nonnull``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from isolde.semantics.core.immutable import node
 from isolde.semantics.core.primitives import Primitive
 from isolde.semantics.core.types import BOOLEAN, ValueType
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from isolde.semantics.core.relations import Query
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Constant:
     """A value that the text of the statement gives."""
 
@@ -29,7 +29,7 @@ class Constant:
         return self.value is not None
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Column:
     """A column, by its place, of the row that ``source`` (a scan or a derived table) is at. ``stored``: as the table holds it."""
 
@@ -41,7 +41,7 @@ class Column:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Variable:
     """A parameter of the statement or a variable of the procedure, by its number."""
 
@@ -51,7 +51,7 @@ class Variable:
     nonnull: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Field:
     """A column of a variable that holds a row; null where no row was found for the variable."""
 
@@ -61,7 +61,7 @@ class Field:
     nonnull: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Bind:
     """``value`` is computed once; in ``body`` it is ``Bound`` of the same number."""
 
@@ -78,7 +78,7 @@ class Bind:
         return self.body.nonnull
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Bound:
     slot: int
     type: ValueType
@@ -86,7 +86,7 @@ class Bound:
     stored: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Lookup:
     """The rows of ``column``'s source that can satisfy an equation are those whose column has this key."""
 
@@ -94,7 +94,7 @@ class Lookup:
     key: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Apply:
     """A primitive of its operands. ``lookups``: an equation by which rows can be found."""
 
@@ -105,7 +105,7 @@ class Apply:
     lookups: tuple[Lookup, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Logic:
     """AND (``decides`` is false) or OR (true): the right side is not computed where the left one decides."""
 
@@ -122,7 +122,7 @@ class Logic:
         return self.left.nonnull and self.right.nonnull
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Choose:
     """CASE: the result of the first condition that is true, else ``otherwise``."""
 
@@ -135,7 +135,7 @@ class Choose:
         return self.otherwise.nonnull and all(result.nonnull for _, result in self.cases)
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Coalesce:
     """The first argument that is not null; those after it are not computed."""
 
@@ -147,14 +147,14 @@ class Coalesce:
         return self.arguments[-1].nonnull
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Exists:
     query: Query
     type: ValueType
     nonnull: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Member:
     """IN with a query: whether ``equal`` is true for a row. The operand is bound to ``slot``, the row's column to ``item``.
 
@@ -174,7 +174,7 @@ class Member:
         return BOOLEAN
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Scalar:
     """The one column of the one row of a query. ``pick`` gets its rows: what several of them mean is the dialect's to say.
 
@@ -188,7 +188,7 @@ class Scalar:
     nonnull: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Aggregated:
     """The value of the group's aggregate at this place of ``Grouping.aggregates``."""
 
@@ -197,7 +197,7 @@ class Aggregated:
     nonnull: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Clock:
     """The time at which the transaction began, in the form of ``shown``."""
 
@@ -206,7 +206,7 @@ class Clock:
     nonnull: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class NextId:
     """A fresh value of a table's generated column."""
 
@@ -215,7 +215,7 @@ class NextId:
     nonnull: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Fail:
     """Ends the statement in this error when it is computed: a column without a default, a statement wrong by its types."""
 
@@ -257,25 +257,21 @@ def is_stored(node: Expression) -> bool:
     return (type(node) is Column or type(node) is Bound) and node.stored
 
 
+_OPERANDS: dict[type, Callable[[Any], tuple[Expression, ...]]] = {
+    Apply: lambda node: node.arguments,
+    Logic: lambda node: (node.left, node.right),
+    Choose: lambda node: (*(part for case in node.cases for part in case), node.otherwise),
+    Coalesce: lambda node: node.arguments,
+    Bind: lambda node: (node.value, node.body),
+    Member: lambda node: (node.operand, node.equal),
+    Field: lambda node: (node.variable,),
+}
+
+
 def operands(node: Expression) -> tuple[Expression, ...]:
     """The expressions directly below; of a query inside nothing."""
-    match node:
-        case Apply():
-            return node.arguments
-        case Logic():
-            return (node.left, node.right)
-        case Choose():
-            return (*(part for case in node.cases for part in case), node.otherwise)
-        case Coalesce():
-            return node.arguments
-        case Bind():
-            return (node.value, node.body)
-        case Member():
-            return (node.operand, node.equal)
-        case Field():
-            return (node.variable,)
-        case _:
-            return ()
+    found = _OPERANDS.get(type(node))
+    return () if found is None else found(node)
 
 
 def below(node: Expression) -> Iterator[Expression]:
@@ -289,7 +285,7 @@ def below(node: Expression) -> Iterator[Expression]:
 
 def is_constant(node: Expression) -> bool:
     """Whether it is made of constants alone."""
-    return all(isinstance(part, Constant | Apply | Choose | Coalesce | Logic) for part in below(node))
+    return all(isinstance(part, (Constant, Apply, Choose, Coalesce, Logic)) for part in below(node))
 
 
 def converts_parameter(node: Expression) -> bool:
@@ -304,4 +300,4 @@ def converts_parameter(node: Expression) -> bool:
 
 
 def query_of(node: Expression) -> Query | None:
-    return node.query if isinstance(node, Exists | Member | Scalar) else None
+    return node.query if isinstance(node, (Exists, Member, Scalar)) else None

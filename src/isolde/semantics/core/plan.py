@@ -5,13 +5,14 @@ Every reading of a query goes this way, so that all of them touch the same rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
+from isolde.semantics.core.immutable import node
 from isolde.semantics.core.nodes import Apply, Column, Expression, below, query_of
 from isolde.semantics.core.relations import Derived, Join, Scan, Source, scans
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Access:
     """``unique``: the place of the unique key; ``None`` with ``columns``: those are equal to ``keys``; without any: all rows.
 
@@ -37,7 +38,7 @@ def depends_on(node: Expression) -> set[int]:
     return found
 
 
-def access(scan: Scan, conditions: list[Expression], unbound: set[int]) -> Access:
+def access(scan: Scan, conditions: Sequence[Expression], unbound: set[int]) -> Access:
     """The best way to the rows of a scan for which the conditions may hold.
 
     ``unbound``: sources of the query that have no row yet, the scan included.
@@ -63,10 +64,12 @@ def _access(unique: int | None, columns: tuple[int, ...], found: dict[int, tuple
 
 
 def _known(key: Expression, unbound: set[int]) -> bool:
-    return not depends_on(key) & unbound and all(query_of(part) is None for part in below(key))
+    return all(
+        part.source not in unbound if isinstance(part, Column) else query_of(part) is None for part in below(key)
+    )
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Visit:
     """The rows of one source; ``conditions`` are tested as soon as a row is there. ``access`` is how a table's are found."""
 
@@ -75,7 +78,7 @@ class Visit:
     conditions: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Outer:
     """The right side of a LEFT JOIN: its own way, the conditions of a match, and those that are tested after it."""
 
@@ -85,7 +88,7 @@ class Outer:
     conditions: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Plan:
     """``last``: conditions that need no row, or are left when all rows are there."""
 
@@ -95,34 +98,48 @@ class Plan:
 
 def plan(source: Source | None, where: tuple[Expression, ...]) -> Plan:
     """Sources in the order in which they are written; conditions as early as their rows are there."""
+    if source is None:
+        return Plan((), where)
+    if not isinstance(source, Join):
+        return Plan((Visit(source, _way(source, where, {source.id}), where),), ())
     steps: list[Visit | Outer] = []
-    unbound = {leaf.id for leaf in scans(source)}
-    pool = list(where)
-    if source is not None:
-        _visit(source, pool, unbound, steps)
-    return Plan(tuple(steps), tuple(pool))
+    pool = _pool(where)
+    _visit(source, pool, {leaf.id for leaf in scans(source)}, steps)
+    return Plan(tuple(steps), tuple(condition for condition, _ in pool))
 
 
-def _visit(source: Source, pool: list[Expression], unbound: set[int], steps: list[Visit | Outer]) -> None:
+_Pool = list[tuple[Expression, set[int]]]
+"""Conditions that were not tested yet, and the sources whose rows each uses."""
+
+
+def _pool(conditions: tuple[Expression, ...]) -> _Pool:
+    return [(condition, depends_on(condition)) for condition in conditions]
+
+
+def _way(source: Scan | Derived, conditions: Sequence[Expression], unbound: set[int]) -> Access | None:
+    return access(source, conditions, unbound) if isinstance(source, Scan) else None
+
+
+def _visit(source: Source, pool: _Pool, unbound: set[int], steps: list[Visit | Outer]) -> None:
     if isinstance(source, Join):
         if not source.outer:
-            pool.extend(source.on)
+            pool.extend(_pool(source.on))
             _visit(source.left, pool, unbound, steps)
             _visit(source.right, pool, unbound, steps)
             return
         _visit(source.left, pool, unbound, steps)
-        on, inside = list(source.on), list[Visit | Outer]()
+        on, inside = _pool(source.on), list[Visit | Outer]()
         _visit(source.right, on, unbound, inside)
-        leaves = tuple(scans(source.right))
-        steps.append(Outer(tuple(inside), tuple(on), leaves, _ready(pool, unbound)))
+        leaves, left = tuple(scans(source.right)), tuple(condition for condition, _ in on)
+        steps.append(Outer(tuple(inside), left, leaves, _ready(pool, unbound)))
         return
-    way = access(source, pool, unbound) if isinstance(source, Scan) else None
+    way = _way(source, [condition for condition, _ in pool], unbound)
     unbound.discard(source.id)
     steps.append(Visit(source, way, _ready(pool, unbound)))
 
 
-def _ready(pool: list[Expression], unbound: set[int]) -> tuple[Expression, ...]:
+def _ready(pool: _Pool, unbound: set[int]) -> tuple[Expression, ...]:
     """Takes the conditions whose rows are all there out of the pool."""
-    ready = [condition for condition in pool if not depends_on(condition) & unbound]
-    pool[:] = [condition for condition in pool if not any(condition is found for found in ready)]
-    return tuple(ready)
+    ready = tuple(condition for condition, rows in pool if not rows & unbound)
+    pool[:] = [entry for entry in pool if entry[1] & unbound]
+    return ready

@@ -18,12 +18,14 @@ from isolde.semantics.core.nodes import (
     Bind,
     Choose,
     Coalesce,
+    Column,
     Constant,
     Exists,
     Expression,
     Logic,
     Member,
     Scalar,
+    Variable,
     below,
     converts_parameter,
     is_constant,
@@ -46,6 +48,9 @@ def check_condition(condition: Expression, rules: Rules) -> None:
         _Check(rules.fails_when_planned).expression(condition, False, False)
 
 
+_LEAVES = (Constant, Column, Variable)
+
+
 class _Check:
     def __init__(self, fails_when_planned: bool) -> None:
         self.fails_when_planned = fails_when_planned
@@ -62,8 +67,7 @@ class _Check:
                 if statement.conflict is not None:
                     self.all([assigned.value for assigned in statement.conflict.sets], False)
             case Update() | Delete():
-                conditions = (*statement.where, *statement.rereading)
-                self.all(conditions, len(conditions) > 1)
+                self.all(statement.where, len(statement.where) > 1)
                 if isinstance(statement, Update):
                     self.all([assigned.value for assigned in statement.sets], False)
             case _:
@@ -88,7 +92,8 @@ class _Check:
 
     def all(self, nodes: list[Expression] | tuple[Expression, ...], skipped: bool) -> None:
         for node in nodes:
-            self.expression(node, skipped, False)
+            if type(node) not in _LEAVES:
+                self.expression(node, skipped, False)
 
     def expression(self, node: Expression, skipped: bool, conditional: bool) -> None:
         """``conditional``: it is not computed for every row, as the right side of an AND."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from isolde.semantics.core.catalog import TableInfo
+from isolde.semantics.core.immutable import node
 from isolde.semantics.core.nodes import Column, Expression
 from isolde.semantics.core.types import ValueType
 from isolde.tx.queries import Lock, Patience
 from isolde.tx.statements import InsertMode
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Scan:
     """The rows of a table; expressions name the row by ``id``."""
 
@@ -21,7 +21,7 @@ class Scan:
     table: TableInfo
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Derived:
     """The rows of a query in FROM."""
 
@@ -29,7 +29,7 @@ class Derived:
     query: Query
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Join:
     """``outer``: a row of the left side without a match goes on with nulls (LEFT JOIN)."""
 
@@ -42,7 +42,7 @@ class Join:
 Source = Scan | Derived | Join
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Aggregate:
     """``function`` of the operand's values that are not null; without an operand, of the rows (``COUNT(*)``).
 
@@ -57,22 +57,21 @@ class Aggregate:
     equals_differ: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Grouping:
     """Rows with equal keys are a group; names then mean the group's first row. ``whole``: all rows are one group, even none.
 
-    ``spellings``: texts that are shown for a group and that its rows may spell differently.
+    ``open``: those of the keys that may differ where they are equal, as 1 and 1.0, and that are shown.
     """
 
     keys: tuple[Expression, ...]
     aggregates: tuple[Aggregate, ...]
     having: tuple[Expression, ...]
     whole: bool
-    equals_differ: bool = False
-    spellings: tuple[Expression, ...] = ()
+    open: tuple[Expression, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Output:
     """A column of the result."""
 
@@ -81,21 +80,22 @@ class Output:
     type: ValueType
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Distinct:
+    """One row for each value of the keys. ``open``: those columns that may differ where they are equal."""
+
     keys: tuple[Expression, ...]
-    equals_differ: bool = False
-    spellings: tuple[Expression, ...] = ()
+    open: tuple[Expression, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class OrderKey:
     key: Expression
     descending: bool
     nulls_first: bool
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Query:
     """One query. ``reads_rows`` are the sources around it whose rows it uses, ``reads_variables`` the variables."""
 
@@ -117,7 +117,7 @@ class Query:
         return bool(self.reads_rows)
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Set:
     """One assignment of a change. ``slot``: where assignments see each other, those after it see its value there."""
 
@@ -126,7 +126,7 @@ class Set:
     slot: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class RowChecks:
     """What must hold of a new row of the table, whose row is ``source``: columns that are not null, and conditions."""
 
@@ -135,31 +135,26 @@ class RowChecks:
     checks: tuple[tuple[Expression, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Update:
-    """``where`` are conditions that see the table as it was before the statement; the queries of ``rereading``, and with
-    ``sets_reread`` those of assignments, may see rows that the statement changed before (SQLite).
-    """
+    """Queries in it see the table as it was before the statement."""
 
     scan: Scan
     where: tuple[Expression, ...]
-    rereading: tuple[Expression, ...]
     sets: tuple[Set, ...]
-    sets_reread: bool
     returning: tuple[Output, ...]
     reads_variables: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Delete:
     scan: Scan
     where: tuple[Expression, ...]
-    rereading: tuple[Expression, ...]
     returning: tuple[Output, ...]
     reads_variables: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class OnConflict:
     """``old`` is the row that is there, ``new`` the one that was to be inserted. Without ``sets`` the row is left out."""
 
@@ -171,7 +166,7 @@ class OnConflict:
     rereads: bool
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Batch:
     """Rows of VALUES that are given: the variable ``slot`` holds, for each, the place of its template among ``Insert.rows``
     and the values of the template's variables, whose numbers are ``templates``.
@@ -181,7 +176,7 @@ class Batch:
     templates: tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Insert:
     """``rows`` are given value by value, in the order of the table's columns, or come from a ``query`` through ``source``.
 

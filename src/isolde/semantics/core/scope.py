@@ -19,37 +19,37 @@ class Named:
 
     name: str
     id: int
-    columns: dict[str, Expression]
+    columns: Mapping[str, Expression]
     scan: Scan | None = None
     used: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class Aggregates:
-    """The aggregates of a grouped query, as they are met. ``by_keys``: it has a GROUP BY. ``alone``: what is only shown."""
+    """The aggregates of a grouped query, as they are met. ``by_keys``: it has a GROUP BY."""
 
     by_keys: bool
-    alone: frozenset[tx.Expression]
     found: list[Aggregate] = field(default_factory=list)
     known: dict[tx.Aggregate, Aggregated] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Variables:
-    """Variables of a procedure, or parameters of a statement: their numbers and types. ``strict``: expressions are Python's."""
+    """Variables of a procedure, or parameters of a statement: their numbers and types. ``nonnull``: those that hold no null."""
 
     types: dict[str, ValueType]
     slots: dict[str, int]
+    nonnull: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(types: Mapping[str, ValueType]) -> Variables:
-        return Variables(dict(types), {name: slot for slot, name in enumerate(types)})
+    def of(types: Mapping[str, ValueType], nonnull: frozenset[str] = frozenset()) -> Variables:
+        return Variables(dict(types), {name: slot for slot, name in enumerate(types)}, nonnull)
 
     def slot(self, name: str) -> int:
         return self.slots.setdefault(name, len(self.slots))
 
     def variable(self, name: str) -> Variable:
-        return Variable(self.slot(name), self.types[name], name)
+        return Variable(self.slot(name), self.types[name], name, name in self.nonnull)
 
 
 @dataclass(slots=True)
@@ -74,14 +74,19 @@ class Scope:
 
     def add_table(self, name: str, scan: Scan, optional: bool = False) -> Named:
         """``optional``: its rows may be missing, on the right side of a LEFT JOIN."""
-        columns: dict[str, Expression] = {}
-        for place, column in enumerate(scan.table.table.columns):
-            columns[column.name] = table_column(scan, place, False if optional else None)
+        known = scan.table.scanned
+        columns = known.get((scan.id, optional))
+        if columns is None:
+            columns = known[scan.id, optional] = {
+                column: table_column(scan, place, False if optional else None)
+                for column, place in scan.table.columns.items()
+            }
         return self.add(Named(name, scan.id, columns, scan))
 
     def add(self, named: Named) -> Named:
-        if any(other.name == named.name for other in self.sources):
-            raise ExecutionError("name", f"table name {named.name} is specified more than once")
+        for other in self.sources:
+            if other.name == named.name:
+                raise ExecutionError("name", f"table name {named.name} is specified more than once")
         self.sources.append(named)
         return named
 
@@ -89,18 +94,14 @@ class Scope:
 
     def own_column(self, name: Name) -> Expression | None:
         """The column of this scope's own sources that the name means."""
-        found = [
-            source
-            for source in self.sources
-            if (name.table is None or source.name == name.table) and name.name in source.columns
-        ]
-        if len(found) > 1:
-            raise ExecutionError("name", f"column {name.name} is ambiguous", str(name.place or ""))
-        if not found:
-            return None
-        column = found[0].columns[name.name]
-        if isinstance(column, Column):
-            found[0].used.add(column.place)
+        table, found, column = name.table, None, None
+        for source in self.sources:
+            if (table is None or source.name == table) and name.name in source.columns:
+                if found is not None:
+                    raise ExecutionError("name", f"column {name.name} is ambiguous", str(name.place or ""))
+                found, column = source, source.columns[name.name]
+        if found is not None and isinstance(column, Column):
+            found.used.add(column.place)
         return column
 
     def resolve(self, name: Name) -> Expression:
@@ -114,6 +115,12 @@ class Scope:
                 if isinstance(column, Column):
                     for inner in crossed:
                         inner.reads_rows[column.source] = None
+                elif crossed:
+                    # MySQL's assignments see those before them.
+                    what = f"a query over {name.name}, which the same UPDATE has assigned before,"
+                    raise OutsideFragment(
+                        str(name.place or "statement"), what, "assign it last, or in a statement of its own"
+                    )
                 return column
             hides = self.inner_table_hides_outer and name.table is not None
             if hides and any(source.name == name.table for source in scope.sources):

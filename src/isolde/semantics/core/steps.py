@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from isolde.semantics.core.immutable import node
 from isolde.semantics.core.nodes import Expression
 from isolde.semantics.core.relations import Statement
 from isolde.semantics.core.types import ValueType
 from isolde.tx.procedures import Procedure, Program
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Assign:
     slot: int
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class AssignRow:
     """The row that ``source`` is at, whole. ``blank``: without a row the variable gets a row of so many nulls, not null."""
 
@@ -25,7 +24,7 @@ class AssignRow:
     blank: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Draw:
     """An id that was never drawn before goes into ``bound``, then ``assign`` is done."""
 
@@ -33,7 +32,7 @@ class Draw:
     assign: Assign
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Pick:
     """The element at ``index``, from 1, of a list; null outside of it. It goes into ``bound``, then ``assign`` is done."""
 
@@ -43,7 +42,7 @@ class Pick:
     assign: Assign
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Run:
     """A statement; the number of its rows goes into ``bound``, then ``assign`` is done."""
 
@@ -52,7 +51,7 @@ class Run:
     assign: Assign | None
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Fetch:
     """The first row of a statement, bound to ``source``; a row of nulls without one. ``found``: gets whether there was one.
 
@@ -70,19 +69,19 @@ class Fetch:
     keep: bool
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class FetchAll:
     statement: Statement
     slot: int
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class If:
     branches: tuple[tuple[Expression, tuple[Step, ...]], ...]
     otherwise: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class ForEach:
     """``rows``: a statement, or the number of a variable that holds rows. ``before``: done once, ``assigns`` for each row."""
 
@@ -93,7 +92,7 @@ class ForEach:
     body: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class ForRange:
     slot: int
     first: Expression
@@ -101,13 +100,13 @@ class ForRange:
     body: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class While:
     condition: Expression
     body: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Jump:
     """Leaves the loop at this depth (from 0, the outermost), or goes on with its next round (``again``)."""
 
@@ -115,7 +114,7 @@ class Jump:
     again: bool
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class OpenCursor:
     """``name`` is what the transaction knows the cursor by; a ``private`` one is the procedure's own."""
 
@@ -125,7 +124,7 @@ class OpenCursor:
     query: Statement
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class FetchCursor:
     cursor: int
     name: str
@@ -136,14 +135,14 @@ class FetchCursor:
     keep: bool
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class CloseCursor:
     cursor: int
     name: str
     if_open: bool
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Call:
     """``assigns``: what it returns goes into ``bound`` values, by place, then they are done."""
 
@@ -154,30 +153,30 @@ class Call:
     assigns: tuple[Assign, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Return:
     values: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Abort:
     reason: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Assert:
     condition: Expression
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class NeedRecords:
     """Fails where one of these records was not assigned to yet: names and numbers of variables."""
 
     records: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Wrong:
     """A step that is wrong by its names or types: a database says so when it is reached, and not before."""
 
@@ -211,7 +210,7 @@ Step = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class Routine:
     """A procedure for arguments of given types. ``slots``: how many variables it has; ``parameters`` are the first of them.
 

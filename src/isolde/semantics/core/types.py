@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from isolde.errors import ExecutionError, OutsideFragment
+from isolde.semantics.core.immutable import node
 
 
 class Sort(StrEnum):
@@ -36,12 +36,13 @@ class Affinity(StrEnum):
     TEXT = "text"
 
 
-@dataclass(frozen=True, slots=True)
+@node(frozen=True, slots=True)
 class ValueType:
     """A type of values; ``bits``, ``unsigned`` and ``scale`` as the dialect tracks them, ``columns`` those of a row.
 
-    ``digits``: how many digits before the point MySQL keeps room for. ``unconvertible``: a value that the database converts to a
-    text or a number by rules of its own; the conversion is refused under this name.
+    ``digits``: how many digits before the point MySQL keeps room for, where a column, a cast or a literal tells.
+    ``unconvertible``: a value that the database converts to a text or a number by rules of its own; the conversion is refused
+    under this name.
     """
 
     sort: Sort
@@ -77,9 +78,6 @@ NUMBERS = frozenset({Sort.INTEGER, Sort.DECIMAL, Sort.FLOAT})
 TIMES = (Sort.DATE, Sort.TIMESTAMP, Sort.ZONED)
 """Each can be taken for the next."""
 UNTYPED = frozenset({Sort.NULL, Sort.UNKNOWN})
-
-WIDE = 16
-"""A parameter with more digits than this after its first one has a decimal type of its own."""
 
 
 def row_of(columns: tuple[tuple[str, ValueType], ...]) -> ValueType:

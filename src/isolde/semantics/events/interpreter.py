@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from isolde.errors import ExecutionError
-from isolde.semantics.core.arrange import distinct_same, distinct_values, one_spelling, ordered
+from isolde.semantics.core.arrange import distinct_same, distinct_values, ordered
 from isolde.semantics.core.catalog import Catalog
 from isolde.semantics.core.evaluate import Environment, Evaluator
 from isolde.semantics.core.nodes import Clock, Exists, Expression, Member, NextId, Scalar, below
@@ -124,15 +124,7 @@ class Interpreter(Evaluator):
             row = self._all([output.value for output in query.outputs], env)
             if query.distinct is not None:
                 same = self._all(query.distinct.keys, env)
-                if query.distinct.spellings:
-                    texts = self._all(query.distinct.spellings, env)
-                    one_spelling(seen.get(same), texts)
-                    if seen.setdefault(same, texts) is not texts:
-                        continue
-                elif query.distinct.equals_differ:
-                    if not is_first(seen, same, row):
-                        continue
-                elif seen.setdefault(same, row) is not row:
+                if not is_first(seen, same, self._all(query.distinct.open, env)):
                     continue
             out.append((self._all([order.key for order in query.order], env), row))
         specs = tuple((place, order.descending, order.nulls_first) for place, order in enumerate(query.order))
@@ -192,15 +184,10 @@ class Interpreter(Evaluator):
     def _groups(self, query: Query, grouping: Grouping, matches: Iterator[None], env: Environment) -> Iterator[None]:
         leaves = list(scans(query.source))
         groups: dict[Row, list[dict[int, Sequence[Any]]]] = {}
-        keys: dict[Any, str] = {}
-        spellings: dict[Row, Row] = {}
+        shown: dict[Row, Row] = {}
         for _ in matches:
             key = self._all(grouping.keys, env)
-            if grouping.equals_differ:
-                is_first(keys, key, key)
-            if grouping.spellings:
-                texts = self._all(grouping.spellings, env)
-                one_spelling(spellings.setdefault(key, texts), texts)
+            is_first(shown, key, self._all(grouping.open, env))
             groups.setdefault(key, []).append({leaf.id: env.rows[leaf.id] for leaf in leaves})
         if grouping.whole and not groups:
             groups[()] = []
@@ -230,17 +217,11 @@ class Interpreter(Evaluator):
         (visit,) = plan(change.scan, change.where).steps
         assert isinstance(visit, Visit)
         values = [assigned.value for assigned in change.sets] if isinstance(change, Update) else []
-        self._read_ahead([*change.where, *change.rereading, *values], env)
-        candidates = hits = 0
+        self._read_ahead([*change.where, *values], env)
         for number, row in self.found(visit, change.scan, env):
             env.rows[change.scan.id] = row
             if self._holds(visit.conditions, env):
-                candidates += 1
-                if self._holds(change.rereading, env):
-                    hits += 1
-                    yield number, row
-        if change.rereading or (isinstance(change, Update) and change.sets_reread):
-            constraints.refuse_seen_changes(hits, candidates)
+                yield number, row
 
     def _update(self, change: Update, env: Environment) -> Answer:
         hits = [(number, row, self._assigned(change.sets, row, env)) for number, row in self._hits(change, env)]

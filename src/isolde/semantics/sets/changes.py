@@ -36,7 +36,7 @@ class Changes:
     def changed(self, change: Update | Delete) -> Term:
         """Writes what an UPDATE or DELETE writes; gives the number of rows."""
         info = change.scan.table
-        if change.returning or change.rereading:
+        if change.returning:
             raise outside("RETURNING")
         if isinstance(change, Update) and {one.place for one in change.sets} & set(key_places(info) or ()):
             raise outside("an UPDATE of a primary key")

@@ -97,7 +97,7 @@ def changed_tables(statement: Statement) -> Iterator[int]:
     assert not isinstance(statement, Query | Insert)
     yield statement.scan.table.position
     sets = () if isinstance(statement, Delete) else tuple(one.value for one in statement.sets)
-    for part in (*statement.where, *statement.rereading, *sets):
+    for part in (*statement.where, *sets):
         for node in below(part):
             inside = query_of(node)
             if inside is not None:

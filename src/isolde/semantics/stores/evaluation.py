@@ -174,7 +174,7 @@ class Evaluation(Interpreter):
 
     def still_hit(self, change: Update | Delete, row: Row, env: Environment) -> bool:
         env.rows[change.scan.id] = row
-        return self._holds([*change.where, *change.rereading], env)
+        return self._holds(change.where, env)
 
     def new_row(self, change: Update, row: Row, env: Environment) -> Row:
         env.rows[change.scan.id] = row

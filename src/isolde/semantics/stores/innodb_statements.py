@@ -304,7 +304,7 @@ class InnodbStatement(Writing):
 
     def _update(self, change: Update) -> Execution:
         info, table = change.scan.table, change.scan.table.position
-        where = [*change.where, *change.rereading]
+        where = change.where
         run = self.evaluation(
             (yield from self._lock_reads(where, lambda run: _hits(run, change, self.env), change.scan))
         )
@@ -359,7 +359,7 @@ class InnodbStatement(Writing):
 
     def _delete(self, change: Delete) -> Execution:
         table = change.scan.table.position
-        where = [*change.where, *change.rereading]
+        where = change.where
         run = self.evaluation(
             (yield from self._lock_reads(where, lambda run: _hits(run, change, self.env), change.scan))
         )

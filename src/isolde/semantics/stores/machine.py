@@ -16,8 +16,7 @@ from typing import Any
 from isolde.errors import ExecutionError, UsageError
 from isolde.levels.stores import StoreLevel, store_level, store_settings
 from isolde.semantics.concrete import Store
-from isolde.semantics.core.elaborate_statements import columns_of
-from isolde.semantics.core.elaboration import elaborated
+from isolde.semantics.core.elaborate_statements import columns_of, elaborated
 from isolde.semantics.core.given import VALUES, given_rows
 from isolde.semantics.core.relations import Query
 from isolde.semantics.core.relations import Statement as CoreStatement

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 from isolde.errors import ExecutionError, OutsideFragment
 from isolde.semantics.core.catalog import Catalog, Reference
 from isolde.semantics.core.dialects import IdSource, Rules
+from isolde.semantics.core.relations import Insert
 from isolde.semantics.core.types import outside
 from isolde.semantics.tables.ids import Ids
 from isolde.semantics.tables.view import Row, TableView
@@ -57,23 +58,12 @@ class UpdatePlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InsertPlan:
-    """``target``: the unique keys that ON CONFLICT looks at. ``from_query``: the rows are not written out.
-    ``unordered``: they come in no order that a database must keep. ``rekeys``: ON CONFLICT changes columns of a key.
-    ``rereads``: it has a query over the table itself. ``queries``: its rows are several, and queries are among their values.
-    """
+    """``rekeys``: ON CONFLICT changes columns of a key. ``plain``: no row can be in the way of another, but as an error."""
 
-    position: int
+    change: Insert
     checks: Checks
-    mode: InsertMode
-    conflict: bool
-    target: tuple[int, ...]
-    updating: bool
-    from_query: bool
-    supplied: bool
-    unordered: bool
     rekeys: bool
-    rereads: bool
-    queries: bool
+    plain: bool
 
 
 # Unique keys
@@ -149,15 +139,6 @@ def half_way(store: Tables, position: int, statement: Callable[[], Answer]) -> A
     except ExecutionError:
         store.writable(position).ids.uncertain = True
         raise
-
-
-def refuse_seen_changes(hits: int, candidates: int) -> None:
-    """``candidates``: how many rows are changed if the conditions with queries over the table hold for them (SQLite)."""
-    if hits and max(hits, candidates) > 1:
-        raise outside(
-            "a change of several rows in SQLite with a query over what it changes",
-            "read first: the query may see the rows that were changed before, in the order of the plan",
-        )
 
 
 def _check_new_keys(table: TableView, hits: list[Hit]) -> None:
@@ -272,7 +253,7 @@ def _orphans(store: Tables, reference: Reference, gone: list[Row]) -> None:
 
 def inserted_plainly(store: Tables, plan: InsertPlan, rows: Iterable[Row]) -> tuple[int, list[Row]]:
     """Rows of a table without generated ids, and no ON CONFLICT."""
-    table, check, outgoing = store.writable(plan.position), plan.checks.row, plan.checks.outgoing
+    table, check, outgoing = store.writable(plan.change.table.position), plan.checks.row, plan.checks.outgoing
     by_row = store.rules.checks_references_by_row
     done = []
     for row in rows:
@@ -292,7 +273,8 @@ def inserted(
     store: Tables, plan: InsertPlan, size: int, rows: Iterable[Row], resolve: Resolve | None
 ) -> tuple[int, list[Row]]:
     """``size``: how many rows there are to insert."""
-    table = store.writable(plan.position)
+    change = plan.change
+    table = store.writable(change.table.position)
     counter = table.ids.next
     try:
         return _Insertion(store, plan, size, resolve).run(rows)
@@ -301,9 +283,9 @@ def inserted(
         table.ids.next = counter
         raise
     except ExecutionError as error:
-        if plan.queries or (plan.unordered and size > 1):
+        if size > 1 and (change.queries or not change.ordered):
             table.ids.uncertain = True
-        if plan.mode is InsertMode.IGNORE and store.rules.ignore_bends_values and error.kind in _BENT:
+        if change.mode is InsertMode.IGNORE and store.rules.ignore_bends_values and error.kind in _BENT:
             raise outside(
                 f"INSERT IGNORE of a value that does not fit ({error}) in MySQL", "give values that fit"
             ) from None
@@ -320,18 +302,19 @@ class _Insertion:
     """
 
     def __init__(self, store: Tables, plan: InsertPlan, size: int, resolve: Resolve | None) -> None:
-        self.store, self.plan, self.resolve = store, plan, resolve
+        self.store, self.plan, self.change, self.resolve = store, plan, plan.change, resolve
         self.rules = store.rules
-        self.table = store.writable(plan.position)
-        self.alone = not plan.from_query and size == 1
-        self.ids = Ids(self.rules.ids, self.table, None if plan.from_query else size)
+        self.position = self.change.table.position
+        self.table = store.writable(self.position)
+        self.alone = self.change.query is None and size == 1
+        self.ids = Ids(self.rules.ids, self.table, size if self.change.query is None else None)
         self.done: list[Row] = []
         self.gone: list[Row] = []
         self.new: dict[int, Row] = {}
 
     def run(self, rows: Iterable[Row]) -> tuple[int, list[Row]]:
-        store, plan, info = self.store, self.plan, self.table.info
-        if plan.unordered and (plan.conflict or plan.mode is not InsertMode.PLAIN or info.generated is not None):
+        store, plan = self.store, self.plan
+        if not self.change.ordered and not (plan.plain and self.table.info.generated is None):
             rows = list(rows)
             self._refuse_open_order(rows)
         count = sum(map(self._row, rows))
@@ -339,12 +322,13 @@ class _Insertion:
             for reference in plan.checks.outgoing:
                 _parents(store, reference, list(self.new.values()))
         if self.gone:
-            _incoming(store, plan.position, self.gone)
+            _incoming(store, self.position, self.gone)
         return count, self.done
 
     def _row(self, given: Row) -> int:
         """Inserts one row, or does what is done in its place; how many rows that counts for."""
-        plan, ids, check, ignoring = self.plan, self.ids, self.plan.checks.row, self.plan.mode is InsertMode.IGNORE
+        change, ids, check = self.change, self.ids, self.plan.checks.row
+        ignoring = change.mode is InsertMode.IGNORE
         # MySQL draws an id for a row that passed its checks, which cannot speak of the id; IGNORE draws for all of several rows.
         first_tested = self.rules.ids is IdSource.RESERVED and (not ignoring or self.alone)
         if first_tested and check is not None:
@@ -356,10 +340,11 @@ class _Insertion:
         if check is not None and not first_tested:
             check(row)
         count = 1
-        if plan.mode is InsertMode.REPLACE:
+        if change.mode is InsertMode.REPLACE:
             count += self._cleared(row)
-        elif plan.conflict or ignoring:
-            there = conflicts(self.table, row, plan.target if plan.conflict else range(len(self.table.info.uniques)))
+        elif change.conflict is not None or ignoring:
+            every = range(len(self.table.info.uniques))
+            there = conflicts(self.table, row, every if change.conflict is None else change.conflict.target)
             if there:
                 ids.unused()
                 count = self._resolved(there, row)
@@ -369,13 +354,13 @@ class _Insertion:
         try:
             self.new[add(self.table, row)] = row
         except ExecutionError:
-            if plan.from_query:
+            if change.query is not None:
                 # MySQL's counter follows the ids of an INSERT … SELECT also where a key is taken.
                 ids.seen(row)
             raise
         if self.rules.checks_references_by_row:
             # Before its id is seen: InnoDB's counter does not follow a row that a foreign key forbids.
-            _references(self.store, plan.checks, [row], [])
+            _references(self.store, self.plan.checks, [row], [])
         ids.seen(row)
         self.done.append(row)
         return count
@@ -392,7 +377,7 @@ class _Insertion:
             # It tried to insert the row first.
             self.ids.seen(row)
         # The row is deleted before the new one comes, whose key would do as well.
-        _incoming(self.store, self.plan.position, self.gone)
+        _incoming(self.store, self.position, self.gone)
         same = len(there) == 1 and next(iter(there.values())) == row
         return 0 if same and self._in_place(row) else len(there)
 
@@ -410,9 +395,9 @@ class _Insertion:
             return
         if info.generated is not None:
             drawn = any(map(self.ids.draws, rows))
-            if not plan.supplied if self.rules.ids is IdSource.SEQUENCE else drawn:
+            if not self.change.supplied if self.rules.ids is IdSource.SEQUENCE else drawn:
                 raise order_matters("different rows get generated ids")
-        if not plan.conflict and plan.mode is InsertMode.PLAIN:
+        if plan.plain:
             return
         if plan.rekeys:
             raise order_matters("ON CONFLICT changes the key of a row")
@@ -429,7 +414,7 @@ class _Insertion:
                 plan.checks.row(row)
             for reference in plan.checks.outgoing if bends else ():
                 # A row may refer to itself.
-                if reference.parent != plan.position or reference.child_key(row) != reference.parent_key(row):
+                if reference.parent != self.position or reference.child_key(row) != reference.parent_key(row):
                     _parents(self.store, reference, [row])
         except ExecutionError as error:
             if error.kind == "not-null" and bends:
@@ -442,15 +427,15 @@ class _Insertion:
 
     def _resolved(self, there: dict[int, Row], row: Row) -> int:
         """ON CONFLICT DO UPDATE, ON DUPLICATE KEY UPDATE, or nothing."""
-        plan, rules = self.plan, self.rules
-        if not plan.updating or self.resolve is None:
+        plan, rules, conflict = self.plan, self.rules, self.change.conflict
+        if conflict is None or self.resolve is None:
             return 0
         number, old = next(iter(there.items()))
         if len(there) > 1 and rules.counts_replaced:
             raise outside("ON DUPLICATE KEY UPDATE where several rows hold a key", "delete the others first")
         if rules.updates_row_once and number in self.new:
             raise ExecutionError("cardinality", "ON CONFLICT DO UPDATE cannot affect a row a second time")
-        if plan.rereads and self.new:
+        if conflict.rereads and self.new:
             # PostgreSQL shows it the table as it was before the statement, SQLite as it was when the query was first asked.
             raise outside(
                 "ON CONFLICT with a query over the table, after another row of the INSERT", "insert row by row"

@@ -10,6 +10,7 @@ from isolde.semantics.core.elaborate_changes import row_checks
 from isolde.semantics.core.nodes import NextId
 from isolde.semantics.core.relations import Insert, RowChecks, Update
 from isolde.semantics.tables.constraints import Checks, InsertPlan, RowCheck, UpdatePlan
+from isolde.tx.statements import InsertMode
 
 Checking = Callable[[RowChecks], RowCheck]
 """Makes a function that raises if a row breaks NOT NULL or a check."""
@@ -31,18 +32,10 @@ def insert_plan(catalog: Catalog, change: Insert, checking: Checking) -> InsertP
     info, conflict = change.table, change.conflict
     assigned = {part.place for part in conflict.sets} if conflict is not None else set()
     return InsertPlan(
-        position=info.position,
-        checks=_checks(catalog, info, tuple(range(len(info.types))), checking),
-        mode=change.mode,
-        conflict=conflict is not None,
-        target=conflict.target if conflict is not None else (),
-        updating=bool(assigned),
-        from_query=change.query is not None,
-        supplied=change.supplied,
-        unordered=not change.ordered,
+        change,
+        _checks(catalog, info, tuple(range(len(info.types))), checking),
         rekeys=any(assigned & set(unique) for unique in info.uniques),
-        rereads=conflict is not None and conflict.rereads,
-        queries=change.queries and len(change.rows) > 1,
+        plain=conflict is None and change.mode is InsertMode.PLAIN,
     )
 
 

@@ -70,6 +70,32 @@ FLOAT_ARITHMETIC = {
         (Binary.MULTIPLY, lambda left, right: left * right),
     )
 }
+_INTEGER_OPERATIONS: tuple[tuple[str, Callable[..., int], str], ...] = (
+    ("+", lambda left, right: left + right, "{0} + {1}"),
+    ("-", lambda left, right: left - right, "{0} - {1}"),
+    ("*", lambda left, right: left * right, "{0} * {1}"),
+    ("negate", lambda value: -value, "-{0}"),
+    ("abs", abs, "abs({0})"),
+    ("fit", lambda value: value, "{0}"),
+)
+
+
+def integer_operations(dialect: str, bits: int, unsigned: bool = False) -> dict[str, Primitive]:
+    """Arithmetic on integers, by its symbol: what it gives must fit into so many bits."""
+    fit = numbers.within(bits, unsigned)
+    return {
+        symbol: primitives.primitive(
+            f"{dialect} {symbol} {'unsigned' if unsigned else 'int'}{bits}",
+            lambda *values, compute=compute: fit(compute(*values)),
+            f"{{f}}({text})",
+            helper=fit,
+            errors="out-of-range",
+            smt=symbol,
+        )
+        for symbol, compute, text in _INTEGER_OPERATIONS
+    }
+
+
 NEGATED_DECIMAL = primitives.primitive(
     "- decimal (sign)", lambda value: numbers.positive_zero(-value), "{f}(-{0})", helper=numbers.positive_zero
 )
@@ -135,7 +161,7 @@ class Rules(ABC):
     counts_changed: ClassVar[bool] = False
     """Whether an UPDATE counts only the rows that became different."""
     changes_rows_as_found: ClassVar[bool] = False
-    """Whether a change applies to each row as soon as it is found, so that queries in it see rows changed before (SQLite)."""
+    """Whether a change applies to each row when it is found, and queries in it see rows changed before (SQLite; refused)."""
     shows_rows_before: ClassVar[bool] = False
     """Whether a query among the values of an INSERT sees the rows before it (MySQL; refused where it would show)."""
     ids: ClassVar[IdSource]
@@ -273,8 +299,8 @@ class Rules(ABC):
     @abstractmethod
     def aggregate(self, aggregation: Aggregation, operand: Expression) -> AggregateForm: ...
 
-    def grouped_aggregate(self, form: AggregateForm, alone: bool) -> AggregateForm:  # noqa: ARG002
-        """The aggregate with GROUP BY or DISTINCT. ``alone``: what it gives is shown, nothing is computed from it."""
+    def grouped_aggregate(self, form: AggregateForm) -> AggregateForm:
+        """The aggregate with GROUP BY or DISTINCT."""
         return form
 
     # Keys and order
@@ -307,10 +333,6 @@ class Rules(ABC):
 
     def equals_differ(self, node: Expression) -> bool:  # noqa: ARG002
         """Whether two of its values may be equal and still differ: in their scale, their sign, or their type."""
-        return False
-
-    def spelled(self, node: Expression) -> bool:  # noqa: ARG002
-        """Whether two of its values may be equal and written differently, as 'a' and 'A' in MySQL."""
         return False
 
     @abstractmethod
@@ -350,13 +372,16 @@ class Rules(ABC):
         """The primitive of the operands; null at once where an operand is a NULL that decides it."""
         if not primitive.strict:
             return Apply(primitive, tuple(arguments), type_, not primitive.nullable)
-        if any(map(is_null, arguments)) and (self.folds_nulls or all(map(is_plain, arguments))):
+        nonnull = not primitive.nullable
+        for argument in arguments:
+            if not argument.nonnull:
+                nonnull = False
+        if not nonnull and any(map(is_null, arguments)) and (self.folds_nulls or all(map(is_plain, arguments))):
             for argument in arguments:
                 if not is_plain(argument) and is_constant(argument):
                     # It is computed when the statement is planned, before anybody sees that the result is null.
                     constant_value(argument)
             return Constant(None, type_)
-        nonnull = not primitive.nullable and all(argument.nonnull for argument in arguments)
         return Apply(primitive, tuple(arguments), type_, nonnull)
 
     def equation(
@@ -390,7 +415,7 @@ class Rules(ABC):
 
 def is_plain(node: Expression) -> bool:
     """Whether it is there without computing."""
-    return isinstance(node, Constant | Column | Variable | Bound)
+    return isinstance(node, (Constant, Column, Variable, Bound))
 
 
 def typed(node: Expression, type_: ValueType) -> Expression:
@@ -400,8 +425,8 @@ def typed(node: Expression, type_: ValueType) -> Expression:
     if isinstance(node, Constant):
         return Constant(node.value, type_)
     if isinstance(node, Variable):
-        return Variable(node.slot, type_, node.name)
-    if isinstance(node, Logic | Bind | Member):
+        return Variable(node.slot, type_, node.name, node.nonnull)
+    if isinstance(node, (Logic, Bind, Member)):
         return Apply(_AS_IT_IS, (node,), type_, node.nonnull)
     return replace(node, type=type_)
 

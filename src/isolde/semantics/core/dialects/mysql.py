@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any
 
 from isolde.errors import ExecutionError, OutsideFragment
-from isolde.semantics.core.dialects import mysql_digits as digits
 from isolde.semantics.core.dialects.base import (
     COMPARISONS,
     DECIMAL_ARITHMETIC,
@@ -26,6 +25,7 @@ from isolde.semantics.core.dialects.base import (
     AggregateForm,
     IdSource,
     Rules,
+    integer_operations,
     typed,
 )
 from isolde.semantics.core.dialects.times import as_time
@@ -50,12 +50,10 @@ from isolde.semantics.core.types import (
     DATE,
     FLOAT,
     INTEGER,
-    NUMBERS,
     TEXT,
     TIMES,
     TIMESTAMP,
     UNSIGNED,
-    WIDE,
     Sort,
     ValueType,
     outside,
@@ -81,12 +79,16 @@ ROUNDED_FLOAT = ValueType(
 """Such a double has a scale, and so has what is computed from it: 4 more for a quotient, else the greater of both."""
 
 
-def decimal_of(scale: int, room: int | None) -> ValueType:
-    return ValueType(Sort.DECIMAL, scale=min(scale, SCALE_MAX), digits=room)
+INTEGER_DIGITS_MAX = 18
+"""FLOOR and CEILING of a decimal are an integer, unless it has room for more digits than these before the point."""
 
 
-def integer_of(unsigned: bool, room: int | None) -> ValueType:
-    return ValueType(Sort.INTEGER, unsigned=unsigned, digits=room)
+def decimal_of(scale: int, digits: int | None = None) -> ValueType:
+    return ValueType(Sort.DECIMAL, scale=min(scale, SCALE_MAX), digits=digits)
+
+
+def integer_of(unsigned: bool) -> ValueType:
+    return UNSIGNED if unsigned else BIGINT
 
 
 def floating(types: Sequence[ValueType]) -> ValueType:
@@ -97,35 +99,7 @@ def floating(types: Sequence[ValueType]) -> ValueType:
 
 # Primitives
 
-_FIT = {unsigned: numbers.within(64, unsigned) for unsigned in (False, True)}
-
-
-def _fitting(symbol: str, unsigned: bool, compute: Callable[..., int], text: str) -> Primitive:
-    """Arithmetic on integers of 64 bits."""
-    fit = _FIT[unsigned]
-    sign = "unsigned" if unsigned else "signed"
-    return primitive(
-        f"mysql {symbol} {sign}",
-        lambda *values: fit(compute(*values)),
-        f"{{f}}({text})",
-        helper=fit,
-        errors="out-of-range",
-        smt=symbol,
-    )
-
-
-_INTEGER_ARITHMETIC = {
-    (operator, unsigned): made
-    for unsigned in (False, True)
-    for operator, made in (
-        (Binary.ADD, _fitting("+", unsigned, lambda left, right: left + right, "{0} + {1}")),
-        (Binary.SUBTRACT, _fitting("-", unsigned, lambda left, right: left - right, "{0} - {1}")),
-        (Binary.MULTIPLY, _fitting("*", unsigned, lambda left, right: left * right, "{0} * {1}")),
-    )
-}
-_NEGATE = _fitting("negate", False, lambda value: -value, "-{0}")
-_ABSOLUTE = {unsigned: _fitting("abs", unsigned, abs, "abs({0})") for unsigned in (False, True)}
-_FITTED = {unsigned: _fitting("fit", unsigned, lambda value: value, "{0}") for unsigned in (False, True)}
+_ON_INTEGERS = {unsigned: integer_operations("mysql", 64, unsigned) for unsigned in (False, True)}
 
 
 def _dividing(name: str, function: Callable[..., Any]) -> dict[bool, Primitive]:
@@ -159,13 +133,15 @@ _TO_FLOAT = primitive("mysql number to float", float)
 _TO_DECIMAL = primitive("mysql integer to decimal", Decimal)
 _DECIMAL_TO_INTEGER = primitive("mysql decimal to integer", numbers.nearest_integer)
 _FLOAT_TO_INTEGER = primitive("mysql float to integer", numbers.nearest_even, errors="out-of-range")
-_FLOAT_TO_BITS = primitive("mysql float to bits", my.nearest_away)
+_FLOAT_TO_BITS = primitive("mysql float to bits", lambda number: numbers.nearest_integer(Decimal(number)))
 _WRAP_UNSIGNED = primitive("mysql to unsigned", my.wrap_unsigned)
 _WRAP_SIGNED = primitive("mysql to signed", my.wrap_signed)
 _CLAMPED = primitive("mysql clamp", my.clamp)
 _INTEGER_TO_TEXT = primitive("mysql integer to text", str)
-_DECIMAL_TO_TEXT = primitive("mysql decimal to text", my.scaled_text)
-_FLOAT_TO_TEXT = primitive("mysql float to text", my.float_text)
+_DECIMAL_TO_TEXT = primitive(
+    "mysql decimal to text", lambda number, scale: texts.decimal_text(numbers.rounded(number, scale))
+)
+_FLOAT_TO_TEXT = primitive("mysql float to text", lambda number: texts.float_text(number, "0", "DECIMAL"))
 _TIMESTAMP_TO_TEXT = primitive("mysql timestamp to text", my.timestamp_text)
 _DATE_TO_TEXT = primitive("mysql date to text", date.isoformat)
 _TEXT_TO_TIMESTAMP = primitive("mysql text to timestamp", my.from_timestamp)
@@ -175,8 +151,10 @@ _BITS = {
     Binary.BIT_AND: primitive("mysql &", lambda left, right: left & right, "({0} & {1})"),
     Binary.BIT_OR: primitive("mysql |", lambda left, right: left | right, "({0} | {1})"),
     Binary.BIT_XOR: primitive("mysql ^", lambda left, right: left ^ right, "({0} ^ {1})"),
-    Binary.SHIFT_LEFT: primitive("mysql <<", my.shifted_left),
-    Binary.SHIFT_RIGHT: primitive("mysql >>", my.shifted_right),
+    Binary.SHIFT_LEFT: primitive(
+        "mysql <<", lambda number, count: (number << count) & (2**64 - 1) if 0 <= count < 64 else 0
+    ),
+    Binary.SHIFT_RIGHT: primitive("mysql >>", lambda number, count: number >> count if 0 <= count < 64 else 0),
 }
 _LIKE = primitive("mysql like", my.like)
 _FOLD = primitive("mysql text compared", my.fold)
@@ -210,18 +188,18 @@ _SUBSTRING = primitive("mysql substring", my.substring)
 _EXTREMES = {
     Function.GREATEST: (
         primitive("mysql greatest", lambda *values: max(values)),
-        primitive("mysql greatest text", my.greatest_text),
+        primitive("mysql greatest text", lambda *values: max(values, key=my.sort_text)),
     ),
     Function.LEAST: (
         primitive("mysql least", lambda *values: min(values)),
-        primitive("mysql least text", my.least_text),
+        primitive("mysql least text", lambda *values: min(values, key=my.sort_text)),
     ),
 }
 _ABSOLUTE_REAL = primitive("mysql abs decimal or float", abs)
-_SIGN = primitive("mysql sign", my.sign)
+_SIGN = primitive("mysql sign", lambda number: int(number > 0) - int(number < 0))
 _STEP_FLOAT = {
-    Function.FLOOR: primitive("mysql floor float", my.float_floor),
-    Function.CEILING: primitive("mysql ceiling float", my.float_ceiling),
+    Function.FLOOR: primitive("mysql floor float", lambda number: float(math.floor(number))),
+    Function.CEILING: primitive("mysql ceiling float", lambda number: float(math.ceil(number))),
 }
 _STEP_INTEGER = {
     Function.FLOOR: primitive("mysql floor to integer", math.floor),
@@ -231,11 +209,10 @@ _STEP_DECIMAL = {
     Function.FLOOR: primitive("mysql floor to decimal", lambda value: Decimal(math.floor(value))),
     Function.CEILING: primitive("mysql ceiling to decimal", lambda value: Decimal(math.ceil(value))),
 }
-_ROUND_INTEGER = primitive("mysql round integer", my.integer_round)
-_ROUND_FLOAT = primitive("mysql round float", my.float_round)
+_ROUND_INTEGER = primitive("mysql round integer", lambda number, places: int(numbers.rounded(Decimal(number), places)))
+_ROUND_FLOAT = primitive("mysql round float", lambda number: float(numbers.nearest_even(number)))
 _NOW = primitive("mysql now", lambda time: time.replace(microsecond=0), "{0}.replace(microsecond=0)")
 _BOUND = primitive("mysql limit", my.bound, strict=False, errors="out-of-range")
-_BIT_TYPE = integer_of(True, digits.BITS_DIGITS)
 _AVERAGES = {scale: my.average_exact(scale) for scale in range(SCALE_MAX + 1)}
 
 
@@ -268,11 +245,9 @@ class MySQL(Rules):
     def column(self, type_: Type) -> ValueType:
         match type_.kind:
             case Kind.BOOLEAN:
-                return ValueType(Sort.INTEGER, bits=8, digits=digits.of_column(8, False))
+                return ValueType(Sort.INTEGER, bits=8)
             case Kind.INTEGER:
-                bits = type_.bits or 32
-                room = digits.of_column(bits, type_.unsigned)
-                return ValueType(Sort.INTEGER, bits=bits, unsigned=type_.unsigned, digits=room)
+                return ValueType(Sort.INTEGER, bits=type_.bits or 32, unsigned=type_.unsigned)
             case Kind.DECIMAL:
                 return decimal_of(type_.scale or 0, (type_.precision or 10) - (type_.scale or 0))
             case Kind.TIMESTAMP:
@@ -285,29 +260,23 @@ class MySQL(Rules):
     def given(self, value: Any) -> ValueType:
         type_ = self.literal(value).type
         # The same for all values that run the same code: what differs is told by the shape that the store finds code by.
-        if isinstance(value, int):
-            return replace(type_, digits=digits.of_column(32 if -(2**31) <= value < 2**31 else 64, type_.unsigned))
-        if isinstance(value, Decimal):
-            return replace(type_, digits=digits.of_column(64 if value.adjusted() >= WIDE else 32, False))
-        return type_
+        return replace(type_, digits=None) if type_.digits is not None else type_
 
     def variable(self, type_: ValueType) -> ValueType:
-        # Its value comes to the server as a constant, which is rarely a long one.
-        room = digits.of_column(32, False) if type_.sort in NUMBERS else None
-        return replace(type_, digits=room, unconvertible="")
+        return replace(type_, digits=None, unconvertible="")
 
     def literal(self, value: Any) -> Constant:
         match value:
             case None:
                 return self.null()
             case bool():
-                value, type_ = int(value), integer_of(False, digits.of_constant(value))
+                value, type_ = int(value), BIGINT
             case int():
-                type_ = integer_of(value >= 2**63, digits.of_constant(value))
+                type_ = integer_of(value >= 2**63)
                 if not -(2**63) <= value < 2**64:
-                    value, type_ = Decimal(value), decimal_of(0, digits.of_constant(value))
+                    value, type_ = Decimal(value), decimal_of(0, len(str(abs(value))))
             case Decimal():
-                type_ = decimal_of(numbers.scale_of(value), digits.of_constant(value))
+                type_ = decimal_of(numbers.scale_of(value), len(str(abs(numbers.truncated(value)))))
             case float():
                 type_ = FLOAT
             case str():
@@ -325,7 +294,7 @@ class MySQL(Rules):
     def value(self, node: Expression) -> Expression:
         if node.type.sort is not Sort.BOOLEAN:
             return node
-        type_ = replace(BIGINT, digits=1, unconvertible=node.type.unconvertible)
+        type_ = replace(BIGINT, unconvertible=node.type.unconvertible)
         return self.apply(TRUTH_TO_NUMBER, (node,), type_)
 
     def number(self, node: Expression) -> Expression:
@@ -351,7 +320,7 @@ class MySQL(Rules):
     def exact(self, node: Expression) -> Expression:
         if node.type.sort is not Sort.INTEGER:
             return node
-        return self.apply(_TO_DECIMAL, (node,), decimal_of(0, node.type.digits))
+        return self.apply(_TO_DECIMAL, (node,), decimal_of(0))
 
     def integer(self, node: Expression) -> Expression:
         """As DIV and casts take it: 64 bits, signed or not."""
@@ -421,10 +390,10 @@ class MySQL(Rules):
         if Sort.DECIMAL in sorts or len(signs) > 1:
             scale = max(type_.scale for type_ in types)
             # Signed and unsigned integers meet in a decimal; marked, because a cast to UNSIGNED still reads their bits.
-            whole = replace(decimal_of(scale, digits.widest(types)), unsigned=Sort.DECIMAL not in sorts)
+            whole = replace(decimal_of(scale), unsigned=Sort.DECIMAL not in sorts)
             return [self.exact(node) for node in nodes], whole
         bits = max(type_.bits for type_ in types)
-        return list(nodes), replace(types[0], bits=bits, digits=digits.widest(types), unconvertible="")
+        return list(nodes), replace(types[0], bits=bits, unconvertible="")
 
     def scaled(self, node: Expression, scale: int) -> Expression:
         if node.type.sort is Sort.NULL or (node.type.scale == scale and is_stored(node)):
@@ -437,7 +406,7 @@ class MySQL(Rules):
         if operator is Unary.NOT:
             return self.negation(operand)
         if operator is Unary.BIT_NOT:
-            return self.apply(_BIT_NOT, (self.word(operand),), _BIT_TYPE)
+            return self.apply(_BIT_NOT, (self.word(operand),), UNSIGNED)
         if operator is Unary.PLUS:
             return self.value(operand)
         operand = self.number(operand)
@@ -446,7 +415,7 @@ class MySQL(Rules):
             return self.literal(numbers.positive_zero(-value) if isinstance(value, Decimal) else -value)
         match operand.type.sort:
             case Sort.INTEGER:
-                return self.apply(_NEGATE, (operand,), integer_of(False, operand.type.digits))
+                return self.apply(_ON_INTEGERS[False]["negate"], (operand,), BIGINT)
             case Sort.DECIMAL:
                 return self.apply(NEGATED_DECIMAL, (operand,), operand.type)
             case _:
@@ -489,15 +458,14 @@ class MySQL(Rules):
             case Binary.LIKE:
                 return self.apply(_LIKE, (self.to_text(left), self.to_text(right)), BOOLEAN)
             case Binary.BIT_AND | Binary.BIT_OR | Binary.BIT_XOR | Binary.SHIFT_LEFT | Binary.SHIFT_RIGHT:
-                return self.apply(_BITS[operator], (self.word(left), self.word(right)), _BIT_TYPE)
+                return self.apply(_BITS[operator], (self.word(left), self.word(right)), UNSIGNED)
             case Binary.INTEGER_DIVIDE:
                 left, right = self.number(left), self.number(right)
                 unsigned = left.type.unsigned or right.type.unsigned
                 if Sort.FLOAT in (left.type.sort, right.type.sort):
                     raise outside("DIV of floating-point numbers", "cast them to DECIMAL")
                 result = self.apply(_INTEGER_PART[self.changing], (left, right), BIGINT)
-                room = digits.computed(operator, left.type, right.type, 0)
-                return self.apply(_FITTED[unsigned], (result,), integer_of(unsigned, room))
+                return self.apply(_ON_INTEGERS[unsigned]["fit"], (result,), integer_of(unsigned))
             case _:
                 return self.arithmetic(operator, left, right)
 
@@ -521,22 +489,20 @@ class MySQL(Rules):
             return self.apply(FLOAT_ARITHMETIC[operator], sides, float_)
         if operator is Binary.DIVIDE:
             scale = min(scales[0] + INCREMENT, SCALE_MAX)
-            room = digits.computed(operator, left.type, right.type, scale)
             least = [Constant(node.type.scale if is_stored(node) else 0, INTEGER) for node in (left, right)]
             sides = (self.exact(left), self.exact(right))
-            return self.apply(_DECIMAL_QUOTIENT[self.changing], (*sides, *least), decimal_of(scale, room))
+            return self.apply(_DECIMAL_QUOTIENT[self.changing], (*sides, *least), decimal_of(scale))
         unsigned = left.type.unsigned or right.type.unsigned
         if Sort.DECIMAL in sorts:
             sides = (self.exact(left), self.exact(right))
             scale = min(sum(scales) if operator is Binary.MULTIPLY else max(scales), SCALE_MAX)
-            type_ = decimal_of(scale, digits.computed(operator, left.type, right.type, scale))
+            type_ = decimal_of(scale)
             if operator is Binary.MODULO:
                 return self.apply(_REMAINDER[self.changing], sides, type_)
             return self.apply(DECIMAL_ARITHMETIC[operator], sides, type_)
-        room = digits.computed(operator, left.type, right.type, 0)
         if operator is Binary.MODULO:
-            return self.apply(_REMAINDER[self.changing], (left, right), integer_of(left.type.unsigned, room))
-        return self.apply(_INTEGER_ARITHMETIC[operator, unsigned], (left, right), integer_of(unsigned, room))
+            return self.apply(_REMAINDER[self.changing], (left, right), integer_of(left.type.unsigned))
+        return self.apply(_ON_INTEGERS[unsigned][operator.value], (left, right), integer_of(unsigned))
 
     def compared(self, operator: Binary, left: Expression, right: Expression) -> Expression:
         """Decimals are compared as they would be shown: 1 / 3 = 0.3333."""
@@ -606,7 +572,7 @@ class MySQL(Rules):
                 return self._cast_text(node, type_.length)
             case Kind.INTEGER | Kind.BOOLEAN:
                 sort, whole = node.type.sort, node.type.unsigned
-                result = integer_of(type_.unsigned, digits.cast(node, type_.unsigned))
+                result = integer_of(type_.unsigned)
                 node = self.integer(node)
                 if sort is Sort.INTEGER or sort is Sort.NULL:
                     return self.apply(_WRAP_UNSIGNED if type_.unsigned else _WRAP_SIGNED, (node,), result)
@@ -704,8 +670,7 @@ class MySQL(Rules):
                 return self.apply(_CONCAT, texts[: nulls[0] + 1] if nulls else texts, TEXT)
             case Function.LOWER | Function.UPPER | Function.TRIM | Function.CHARACTER_LENGTH:
                 length = function is Function.CHARACTER_LENGTH
-                result = integer_of(False, digits.LENGTH_DIGITS) if length else TEXT
-                return self.apply(TEXT_FUNCTIONS[function], (self.to_text(arguments[0]),), result)
+                return self.apply(TEXT_FUNCTIONS[function], (self.to_text(arguments[0]),), BIGINT if length else TEXT)
             case Function.SUBSTRING:
                 bounds = [self.integer(bound) for bound in arguments[1:]]
                 return self.apply(_SUBSTRING, [self.to_text(arguments[0]), *bounds], TEXT)
@@ -736,22 +701,23 @@ class MySQL(Rules):
             operand = typed(operand, BIGINT if function is Function.SIGN else ROUNDED_FLOAT)
         sort = operand.type.sort
         if function is Function.ABS:
-            how = _ABSOLUTE[operand.type.unsigned] if sort is Sort.INTEGER else _ABSOLUTE_REAL
+            how = _ON_INTEGERS[operand.type.unsigned]["abs"] if sort is Sort.INTEGER else _ABSOLUTE_REAL
             return self.apply(how, (operand,), operand.type)
         if function is Function.SIGN:
-            return self.apply(_SIGN, (operand,), integer_of(False, 1))
+            return self.apply(_SIGN, (operand,), BIGINT)
         if function is Function.ROUND:
             return self._rounded(operand, arguments)
         if sort is Sort.FLOAT:
             return self.apply(_STEP_FLOAT[function], (operand,), ROUNDED_FLOAT)
         if sort is Sort.INTEGER:
             return operand
-        room = digits.stepped(operand.type)
-        if room is None:
-            raise outside(f"{function.value.upper()} of a number made of a text or a float", "cast it to DECIMAL first")
-        if room > digits.INTEGER_DIGITS_MAX:
-            return self.apply(_STEP_DECIMAL[function], (operand,), decimal_of(0, room))
-        return self.apply(_STEP_INTEGER[function], (operand,), integer_of(False, room))
+        if operand.type.digits is None:
+            raise outside(f"{function.value.upper()} of a computed decimal in MySQL", "cast it to DECIMAL first")
+        # 99.9 becomes 100.
+        digits = operand.type.digits + (operand.type.scale > 0)
+        if digits > INTEGER_DIGITS_MAX:
+            return self.apply(_STEP_DECIMAL[function], (operand,), decimal_of(0, digits))
+        return self.apply(_STEP_INTEGER[function], (operand,), BIGINT)
 
     def _rounded(self, operand: Expression, arguments: list[Expression]) -> Expression:
         places = 0
@@ -769,8 +735,7 @@ class MySQL(Rules):
                 return operand
             return self.apply(_ROUND_INTEGER, (operand, Constant(places, INTEGER)), operand.type)
         places = min(places, SCALE_MAX)
-        room = operand.type.digits if places >= operand.type.scale else digits.stepped(operand.type)
-        return self.apply(_ROUNDED, (operand, Constant(places, INTEGER)), decimal_of(max(places, 0), room))
+        return self.apply(_ROUNDED, (operand, Constant(places, INTEGER)), decimal_of(max(places, 0)))
 
     # Aggregates, keys, what is seen
 
@@ -778,7 +743,7 @@ class MySQL(Rules):
         operand = self.value(operand)
         least = aggregation is Aggregation.MIN
         if aggregation is Aggregation.COUNT:
-            return AggregateForm(len, integer_of(False, digits.UNSIGNED_DIGITS), operand, nonnull=True)
+            return AggregateForm(len, BIGINT, operand, nonnull=True)
         if aggregation in (Aggregation.MIN, Aggregation.MAX):
             if operand.type.sort is Sort.TEXT:
                 return AggregateForm(my.minimum_text if least else my.maximum_text, operand.type, operand)
@@ -793,15 +758,14 @@ class MySQL(Rules):
             return AggregateForm(my.sum_floats if adding else my.average_floats, float_, operand)
         scale = operand.type.scale
         if adding:
-            return AggregateForm(numbers.decimal_total, decimal_of(scale, digits.summed(operand.type)), operand)
+            return AggregateForm(numbers.decimal_total, decimal_of(scale), operand)
         average = _AVERAGES[scale if is_stored(operand) else 0]
-        return AggregateForm(average, decimal_of(scale + INCREMENT, operand.type.digits), operand)
+        return AggregateForm(average, decimal_of(scale + INCREMENT), operand)
 
-    def grouped_aggregate(self, form: AggregateForm, alone: bool) -> AggregateForm:
+    def grouped_aggregate(self, form: AggregateForm) -> AggregateForm:
         if form.operand.type.sort is not Sort.DECIMAL or is_stored(form.operand) or form.function is len:
             return form
-        shown = form.type.scale if alone else None
-        return replace(form, function=my.same_for_all_plans(form.function, form.operand.type.scale, shown))
+        return replace(form, function=my.same_for_all_plans(form.function, form.operand.type.scale))
 
     def key(self, node: Expression) -> Expression:
         node = self.value(node)
@@ -829,7 +793,7 @@ class MySQL(Rules):
             return as_time(self, node, TIMESTAMP)
         return node if column.sort is node.type.sort else None
 
-    def spelled(self, node: Expression) -> bool:
+    def equals_differ(self, node: Expression) -> bool:
         return node.type.sort is Sort.TEXT
 
     def output(self, node: Expression) -> Expression:

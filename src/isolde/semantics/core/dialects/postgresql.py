@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -19,6 +20,7 @@ from isolde.semantics.core.dialects.base import (
     AggregateForm,
     IdSource,
     Rules,
+    integer_operations,
     typed,
     untyped,
 )
@@ -55,37 +57,22 @@ from isolde.tx.schema import Kind, Type
 # Primitives
 
 
-def _fitting(symbol: str, bits: int, compute: Callable[..., int], text: str, partial: bool = False) -> Primitive:
-    """Integer arithmetic that must fit into its bits."""
-    fit = numbers.within(bits, False)
-    errors = "out-of-range division-by-zero" if symbol == "/" else "out-of-range"
-    return primitive(
-        f"postgresql {symbol} int{bits}",
-        lambda *values: fit(compute(*values)),
-        f"{{f}}({text})" if text else "",
-        helper=fit if text else None,
-        errors=errors,
-        partial=partial,
-        smt=symbol,
-    )
-
-
 _INTEGERS = (16, 32, 64)
-_NEGATE = {bits: _fitting("negate", bits, lambda value: -value, "-{0}") for bits in _INTEGERS}
-_ABSOLUTE = {bits: _fitting("abs", bits, abs, "abs({0})") for bits in _INTEGERS}
-_INTEGER_ARITHMETIC = {
-    (operator, bits): made
-    for bits in _INTEGERS
-    for operator, made in (
-        (Binary.ADD, _fitting("+", bits, lambda left, right: left + right, "{0} + {1}")),
-        (Binary.SUBTRACT, _fitting("-", bits, lambda left, right: left - right, "{0} - {1}")),
-        (Binary.MULTIPLY, _fitting("*", bits, lambda left, right: left * right, "{0} * {1}")),
+_ON_INTEGERS = {bits: integer_operations("postgresql", bits) for bits in _INTEGERS}
+
+
+def _fitting(name: str, bits: int, compute: Callable[..., int], errors: str = "out-of-range") -> Primitive:
+    """What may not fit into the bits of an integer, and is no such operation on integers."""
+    fit = numbers.within(bits, False)
+    return primitive(
+        f"postgresql {name} int{bits}", lambda *values: fit(compute(*values)), errors=errors, partial=True, smt=name
     )
-}
-_DIVIDED = {bits: _fitting("/", bits, pg.quotient, "", partial=True) for bits in _INTEGERS}
+
+
+_DIVIDED = {bits: _fitting("/", bits, pg.quotient, "out-of-range division-by-zero") for bits in _INTEGERS}
 _INTEGER_MODULO = primitive("postgresql % integer", pg.modulo, errors="division-by-zero", partial=True, smt="mod")
 _NARROWED = {
-    sort: {bits: _fitting(f"{sort.value} to", bits, convert, "", partial=True) for bits in _INTEGERS}
+    sort: {bits: _fitting(f"{sort.value} to", bits, convert) for bits in _INTEGERS}
     for sort, convert in (
         (Sort.INTEGER, int),
         (Sort.DECIMAL, numbers.nearest_integer),
@@ -110,10 +97,11 @@ _BITS = {
 }
 _SHIFTED = {
     Binary.SHIFT_LEFT: primitive("postgresql <<", pg.shifted_left),
-    Binary.SHIFT_RIGHT: primitive("postgresql >>", pg.shifted_right),
+    # A small integer is shifted as one of 32 bits.
+    Binary.SHIFT_RIGHT: primitive("postgresql >>", lambda number, count, bits: number >> count % max(bits, 32)),
 }
 _CONCATENATED = primitive("postgresql ||", lambda left, right: left + right, "({0} + {1})", smt="str.++")
-_LIKE = primitive("postgresql like", pg.like, errors="conversion")
+_LIKE = primitive("postgresql like", pg.like)
 _INTEGER_TO_DECIMAL = primitive("postgresql integer to decimal", Decimal)
 _INTEGER_TO_FLOAT = primitive("postgresql integer to float", float)
 _DECIMAL_TO_FLOAT = primitive("postgresql decimal to float", pg.decimal_float, errors="out-of-range", partial=True)
@@ -135,26 +123,35 @@ _TO_TEXT = {
     Sort.INTEGER: primitive("postgresql integer to text", str),
     Sort.DECIMAL: primitive("postgresql decimal to text", texts.decimal_text),
     Sort.FLOAT: primitive("postgresql float to text", pg.float_text),
-    Sort.BOOLEAN: primitive("postgresql boolean to text", pg.boolean_text),
+    Sort.BOOLEAN: primitive("postgresql boolean to text", lambda value: "true" if value else "false"),
     Sort.DATE: primitive("postgresql date to text", date.isoformat),
     Sort.TIMESTAMP: primitive("postgresql timestamp to text", pg.timestamp_text),
     Sort.ZONED: primitive("postgresql time with zone to text", pg.zoned_text),
 }
 _FITTED_DECIMAL = primitive("postgresql numeric(p, s)", numbers.fitted_decimal, errors="out-of-range")
-_FITTED_TIMESTAMP = primitive("postgresql timestamp(p)", pg.fitted_timestamp)
+_FITTED_TIMESTAMP = primitive(
+    "postgresql timestamp(p)", lambda value, digits: texts.in_precision(value, digits, rounding=True)
+)
 _FITTED_TEXT = primitive("postgresql varchar(n), stored", texts.fitted_text, errors="out-of-range")
-_CUT_TEXT = primitive("postgresql varchar(n), cast", pg.cut_text)
+_CUT_TEXT = primitive("postgresql varchar(n), cast", lambda text, length: text[:length])
 _FIXED = {
     _FITTED_TEXT: primitive("postgresql char(n), stored", pg.fixed_text, errors="out-of-range"),
     _CUT_TEXT: primitive("postgresql char(n), cast", pg.fixed_cut, errors="out-of-range"),
 }
+# A float that is rounded to zero keeps its sign, which shows in its text.
 _ROUNDING = {
-    (Function.FLOOR, Sort.DECIMAL): primitive("postgresql floor decimal", pg.decimal_floor),
-    (Function.FLOOR, Sort.FLOAT): primitive("postgresql floor float", pg.float_floor),
-    (Function.CEILING, Sort.DECIMAL): primitive("postgresql ceiling decimal", pg.decimal_ceiling),
+    (Function.FLOOR, Sort.DECIMAL): primitive("postgresql floor decimal", lambda number: Decimal(math.floor(number))),
+    (Function.FLOOR, Sort.FLOAT): primitive(
+        "postgresql floor float", lambda number: math.copysign(math.floor(number), number)
+    ),
+    (Function.CEILING, Sort.DECIMAL): primitive(
+        "postgresql ceiling decimal", lambda number: Decimal(math.ceil(number))
+    ),
     (Function.CEILING, Sort.FLOAT): primitive("postgresql ceiling float", pg.float_ceiling),
-    (Function.SIGN, Sort.DECIMAL): primitive("postgresql sign decimal", pg.decimal_sign),
-    (Function.SIGN, Sort.FLOAT): primitive("postgresql sign float", pg.float_sign),
+    (Function.SIGN, Sort.DECIMAL): primitive(
+        "postgresql sign decimal", lambda number: Decimal((number > 0) - (number < 0))
+    ),
+    (Function.SIGN, Sort.FLOAT): primitive("postgresql sign float", lambda number: float((number > 0) - (number < 0))),
     (Function.ROUND, Sort.FLOAT): primitive("postgresql round float", pg.float_round),
 }
 _ROUND_DECIMAL = primitive("postgresql round decimal", pg.decimal_round)
@@ -323,7 +320,7 @@ class PostgreSQL(Rules):
             # The type stays that of the positive literal: -2147483648 is a bigint.
             return Constant(self.literal(negated).value, operand.type)
         if sort is Sort.INTEGER:
-            return self.apply(_NEGATE[operand.type.bits], (operand,), operand.type)
+            return self.apply(_ON_INTEGERS[operand.type.bits]["negate"], (operand,), operand.type)
         return self.apply(NEGATED_DECIMAL if sort is Sort.DECIMAL else NEGATED_FLOAT, (operand,), operand.type)
 
     def binary(self, operator: Binary, left: Expression, right: Expression) -> Expression:
@@ -380,7 +377,7 @@ class PostgreSQL(Rules):
                 return self.apply(_DIVIDED[type_.bits], sides, type_)
             if operator is Binary.MODULO:
                 return self.apply(_INTEGER_MODULO, sides, type_)
-            return self.apply(_INTEGER_ARITHMETIC[operator, type_.bits], sides, type_)
+            return self.apply(_ON_INTEGERS[type_.bits][operator.value], sides, type_)
         if type_.sort is Sort.DECIMAL:
             return self.apply(_DECIMAL_ARITHMETIC[operator], sides, type_)
         if operator is Binary.MODULO:
@@ -559,7 +556,9 @@ class PostgreSQL(Rules):
             raise outside(f"{function.value} with {len(arguments)} arguments")
         if function is Function.ABS:
             integer = operand.type.sort is Sort.INTEGER
-            return self.apply(_ABSOLUTE[operand.type.bits] if integer else _ABSOLUTE_REAL, (operand,), operand.type)
+            return self.apply(
+                _ON_INTEGERS[operand.type.bits]["abs"] if integer else _ABSOLUTE_REAL, (operand,), operand.type
+            )
         if operand.type.sort is Sort.INTEGER:
             # An integer becomes double precision for these, the preferred type among those that have them.
             operand = self.to(operand, FLOAT)
@@ -608,6 +607,6 @@ class PostgreSQL(Rules):
         negative = isinstance(node, tx.UnaryOperation) and node.operator is Unary.NEGATE
         inner = node.operand if isinstance(node, tx.UnaryOperation) and negative else node
         if isinstance(inner, tx.Literal) and (
-            isinstance(inner.value, Decimal | float) or (negative and type(inner.value) is int)
+            isinstance(inner.value, (Decimal, float)) or (negative and type(inner.value) is int)
         ):
             raise type_error("a number in ORDER BY or GROUP BY must be that of a column")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -12,9 +13,10 @@ from typing import Any
 from isolde.errors import ExecutionError
 from isolde.semantics.core.dialects.base import COMPARISONS, AggregateForm, IdSource, Rules, typed
 from isolde.semantics.core.nodes import Apply, Bound, Choose, Clock, Coalesce, Column, Constant, Expression, is_stored
-from isolde.semantics.core.primitives import SAME, TRUTH_TO_NUMBER, primitive
+from isolde.semantics.core.primitives import SAME, TRUTH_TO_NUMBER, Primitive, primitive
 from isolde.semantics.core.types import ANY, BOOLEAN, Affinity, Sort, ValueType, outside
 from isolde.semantics.core.values import sqlite as lite
+from isolde.semantics.core.values import texts
 from isolde.tx import expressions as tx
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Aggregation, Binary, Function, Unary
@@ -43,7 +45,7 @@ _ARITHMETIC = {
     Binary.DIVIDE: primitive("sqlite /", lite.divided, nullable=True),
     Binary.MODULO: primitive("sqlite %", lite.modulo, nullable=True),
 }
-_NEGATED = primitive("sqlite - (sign)", lite.negated)
+_NEGATED = primitive("sqlite - (sign)", lambda value: lite.subtracted(0, value))
 _BIT_NOT = primitive("sqlite ~", lambda value: ~lite.bits(value))
 _BITS = {
     Binary.BIT_AND: primitive("sqlite &", lambda left, right: lite.bits(left) & lite.bits(right)),
@@ -55,15 +57,26 @@ _BITS = {
 }
 _CONCATENATED = primitive("sqlite ||", lambda left, right: lite.text(left) + lite.text(right))
 _LIKE = primitive("sqlite like", lambda value, pattern: lite.like(lite.text(value), lite.text(pattern)))
+
+
+def _ordering(symbol: str, compare: Callable[[Any, Any], bool]) -> Primitive:
+    return primitive(
+        f"sqlite {symbol}",
+        lambda left, right: compare(lite.rank(left), lite.rank(right)),
+        f"({{f}}({{0}}) {symbol} {{f}}({{1}}))",
+        helper=lite.rank,
+    )
+
+
 _ORDERED = {
-    Binary.LESS: primitive("sqlite <", lite.less),
-    Binary.LESS_EQUAL: primitive("sqlite <=", lite.less_equal),
-    Binary.GREATER: primitive("sqlite >", lite.greater),
-    Binary.GREATER_EQUAL: primitive("sqlite >=", lite.greater_equal),
+    Binary.LESS: _ordering("<", operator.lt),
+    Binary.LESS_EQUAL: _ordering("<=", operator.le),
+    Binary.GREATER: _ordering(">", operator.gt),
+    Binary.GREATER_EQUAL: _ordering(">=", operator.ge),
 }
 _TO_TEXT = primitive("sqlite to text", lite.text)
 _NUMERIC_AFFINITY = primitive("sqlite numeric affinity", lite.numeric_affinity)
-_TRUTH = primitive("sqlite truth", lite.truth)
+_TRUTH = primitive("sqlite truth", lambda value: float(lite.number(value)) != 0)
 _CASTS = {
     Affinity.TEXT: _TO_TEXT,
     Affinity.INTEGER: primitive("sqlite cast to integer", lite.integer),
@@ -77,20 +90,20 @@ _STORED = {
     Affinity.NUMERIC: _stored_numeric,
 }
 _STORED_ROW_NUMBER = primitive("sqlite stored rowid", lite.stored_rowid, strict=False, errors="conversion")
-_RANK = primitive("sqlite order", lite.rank)
+_RANK = primitive("sqlite order", lite.rank, strict=False, nullable=True)
 _RETURNED_REAL = primitive("sqlite returned real", lite.returned_real)
 _BOUND = primitive("sqlite limit", lite.bound, strict=False, nullable=True, errors="conversion")
 _NOW = primitive("sqlite now", lambda time: time.isoformat(sep=" ", timespec="seconds"))
 _FUNCTIONS = {
     Function.ABS: primitive("sqlite abs", lite.absolute, errors="out-of-range"),
-    Function.CHARACTER_LENGTH: primitive("sqlite length", lite.length),
-    Function.LOWER: primitive("sqlite lower", lite.lower),
-    Function.UPPER: primitive("sqlite upper", lite.upper),
-    Function.TRIM: primitive("sqlite trim", lite.trim),
+    Function.CHARACTER_LENGTH: primitive("sqlite length", lambda value: len(lite.text(value))),
+    Function.LOWER: primitive("sqlite lower", lambda value: texts.lower(lite.text(value))),
+    Function.UPPER: primitive("sqlite upper", lambda value: texts.upper(lite.text(value))),
+    Function.TRIM: primitive("sqlite trim", lambda value: lite.text(value).strip(" ")),
     Function.SIGN: primitive("sqlite sign", lite.sign, nullable=True),
     Function.ROUND: primitive("sqlite round", lite.rounded),
     Function.SUBSTRING: primitive("sqlite substr", lite.substring),
-    Function.GREATEST: primitive("sqlite max", lite.greatest),
+    Function.GREATEST: primitive("sqlite max", lambda *values: max(values, key=lite.rank)),
     Function.LEAST: primitive("sqlite min", lite.least),
 }
 _AGGREGATES = {
@@ -299,6 +312,6 @@ def _zero(node: tx.Expression) -> bool:
 
 def _bare(node: Expression) -> Expression:
     """The value without the affinity, and the identity, of the column that it came from."""
-    if isinstance(node, Column | Bound):
+    if isinstance(node, (Column, Bound)):
         return replace(node, type=ANY, stored=False)
     return typed(node, ANY)

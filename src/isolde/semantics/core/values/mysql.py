@@ -11,6 +11,7 @@ from typing import Any
 from isolde.errors import ExecutionError
 from isolde.semantics.core.types import outside
 from isolde.semantics.core.values import numbers, texts
+from isolde.semantics.core.values.ties import extreme
 
 # Values
 
@@ -61,10 +62,6 @@ def strict_text_integer(text: str) -> int:
     return int(found)
 
 
-def nearest_away(number: float) -> int:
-    return numbers.nearest_integer(Decimal(number))
-
-
 def text_nearest(text: str) -> int:
     found = texts.NUMBER_PREFIX.match(text)
     return numbers.nearest_integer(Decimal(found[1])) if found else 0
@@ -73,14 +70,6 @@ def text_nearest(text: str) -> int:
 def strict_text_nearest(text: str) -> int:
     strict_text_number(text)
     return text_nearest(text)
-
-
-def float_text(number: float) -> str:
-    return texts.float_text(number, "0", "DECIMAL")
-
-
-def scaled_text(number: Decimal, scale: int) -> str:
-    return texts.decimal_text(numbers.rounded(number, scale))
 
 
 def timestamp_text(value: datetime, digits: int) -> str:
@@ -105,7 +94,7 @@ def clamp(number: int, unsigned: bool) -> int:
 
 def like(text: str, pattern: str) -> bool:
     fold(text), fold(pattern)
-    return texts.like_pattern(pattern, ignore_case=True, trailing_escape=True)(text)
+    return texts.like_pattern(pattern, ignore_case=True, escapes=True)(text)
 
 
 def float_quotient(left: float, right: float) -> float | None:
@@ -149,14 +138,6 @@ def checked_divisor(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(left, right, *scales)
 
     return checked
-
-
-def shifted_left(number: int, count: int) -> int:
-    return (number << count) & (2**64 - 1) if 0 <= count < 64 else 0
-
-
-def shifted_right(number: int, count: int) -> int:
-    return number >> count if 0 <= count < 64 else 0
 
 
 def from_timestamp(text: str) -> datetime:
@@ -244,34 +225,6 @@ def stored_moment(value: Any, digits: int) -> datetime:
 # Functions
 
 
-def integer_round(number: int, places: int) -> int:
-    return int(numbers.rounded(Decimal(number), places))
-
-
-def float_round(number: float) -> float:
-    return float(numbers.nearest_even(number))
-
-
-def float_floor(number: float) -> float:
-    return float(math.floor(number))
-
-
-def float_ceiling(number: float) -> float:
-    return float(math.ceil(number))
-
-
-def sign(number: Any) -> int:
-    return int(number > 0) - int(number < 0)
-
-
-def greatest_text(*values: str) -> str:
-    return max(values, key=sort_text)
-
-
-def least_text(*values: str) -> str:
-    return min(values, key=sort_text)
-
-
 def substring(text: str, start: int, length: int | None = None) -> str:
     if start == 0 or (length is not None and length <= 0) or abs(start) > len(text):
         return ""
@@ -305,20 +258,14 @@ def average_floats(values: list[float]) -> float | None:
     return numbers.float_total(values) / len(values) if values else None
 
 
-def same_for_all_plans(
-    function: Callable[[list[Any]], Any], scale: int, shown: int | None
-) -> Callable[[list[Any]], Any]:
+def same_for_all_plans(function: Callable[[list[Any]], Any], scale: int) -> Callable[[list[Any]], Any]:
     """The same, where it is the same for all plans: groups in a temporary table, and DISTINCT, hold values that are rounded;
-    groups in the order of an index, or of one row, keep all digits of a quotient. ``shown``: the scale of the result if
-    nothing is computed from it.
+    groups in the order of an index, or of one row, keep all digits of a quotient.
     """
 
     def grouped(values: list[Any]) -> Any:
-        result, other = function(values), function([numbers.rounded(value, scale) for value in values])
-        same = result == other
-        if not same and shown is not None:
-            same = numbers.rounded(result, shown) == numbers.rounded(other, shown)
-        if not same:
+        result = function(values)
+        if result != function([numbers.rounded(value, scale) for value in values]):
             raise outside(
                 "an aggregate of quotients, in groups or DISTINCT, in MySQL",
                 "cast them to DECIMAL: the plan says where they are rounded",
@@ -337,18 +284,11 @@ def maximum(values: list[Any]) -> Any:
 
 
 def minimum_text(values: list[str]) -> str | None:
-    return _one_spelling(min(values, key=sort_text), values) if values else None
+    return extreme(values, min(values, key=sort_text), sort_text) if values else None
 
 
 def maximum_text(values: list[str]) -> str | None:
-    return _one_spelling(max(values, key=sort_text), values) if values else None
-
-
-def _one_spelling(found: str, values: list[str]) -> str:
-    for value in values:
-        if value != found and sort_text(value) == sort_text(found):
-            raise outside(f"MIN or MAX of {found!r} and {value!r}, which are equal in MySQL,", "use LOWER or UPPER")
-    return found
+    return extreme(values, max(values, key=sort_text), sort_text) if values else None
 
 
 def bound(value: int | None) -> int:

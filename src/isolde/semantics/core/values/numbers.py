@@ -17,17 +17,11 @@ EXACT = Context(prec=2500, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX)
 """Wide enough that nothing here is ever rounded by it; PostgreSQL's ``numeric`` shows at most 1,000 digits after the point."""
 
 BOUNDS = {
-    (8, False): (-(2**7), 2**7 - 1),
-    (16, False): (-(2**15), 2**15 - 1),
-    (24, False): (-(2**23), 2**23 - 1),
-    (32, False): (-(2**31), 2**31 - 1),
-    (64, False): (-(2**63), 2**63 - 1),
-    (8, True): (0, 2**8 - 1),
-    (16, True): (0, 2**16 - 1),
-    (24, True): (0, 2**24 - 1),
-    (32, True): (0, 2**32 - 1),
-    (64, True): (0, 2**64 - 1),
+    (bits, unsigned): (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    for bits in (8, 16, 24, 32, 64)
+    for unsigned in (False, True)
 }
+"""The least and the greatest integer of so many bits."""
 
 
 def out_of_range(what: object) -> ExecutionError:

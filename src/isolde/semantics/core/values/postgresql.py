@@ -91,10 +91,6 @@ def _time(text: str, rounding: bool) -> tuple[datetime, timedelta]:
     return value, -east if found[2] == "-" else east
 
 
-def fitted_timestamp(value: datetime, digits: int) -> datetime:
-    return texts.in_precision(value, digits, rounding=True)
-
-
 def float_text(number: float) -> str:
     return texts.float_text(number, "-0" if math.copysign(1, number) < 0 else "0", "numeric")
 
@@ -102,10 +98,6 @@ def float_text(number: float) -> str:
 def float_decimal(number: float) -> Decimal:
     """Fifteen significant digits, as ``float8_numeric`` has it."""
     return numbers.positive_zero(Decimal(f"{number:.15g}"))
-
-
-def boolean_text(value: bool) -> str:
-    return "true" if value else "false"
 
 
 def timestamp_text(value: datetime) -> str:
@@ -119,10 +111,6 @@ def zoned_text(value: datetime) -> str:
 
 def decimal_float(number: Decimal) -> float:
     return numbers.finite(float(number))
-
-
-def cut_text(text: str, length: int) -> str:
-    return text[:length]
 
 
 def fixed_text(text: str, length: int) -> str:
@@ -164,21 +152,11 @@ def shifted_left(number: int, count: int, bits: int) -> int:
     return shifted - size if shifted >= size // 2 else shifted
 
 
-def shifted_right(number: int, count: int, bits: int) -> int:
-    # A small integer is shifted as one of 32 bits.
-    return number >> (count % max(bits, 32))
-
-
 def like(text: str, pattern: str) -> bool:
-    error = ExecutionError("conversion", "LIKE pattern must not end with an escape character")
-    return texts.like_pattern(pattern, ignore_case=False, trailing_escape=error)(text)
+    return texts.like_pattern(pattern, ignore_case=False, escapes=True)(text)
 
 
 # A float that is rounded to zero keeps its sign, which shows in its text.
-
-
-def float_floor(number: float) -> float:
-    return math.copysign(math.floor(number), number)
 
 
 def float_ceiling(number: float) -> float:
@@ -187,22 +165,6 @@ def float_ceiling(number: float) -> float:
 
 def float_round(number: float) -> float:
     return math.copysign(numbers.nearest_even(number), number)
-
-
-def decimal_floor(number: Decimal) -> Decimal:
-    return Decimal(math.floor(number))
-
-
-def decimal_ceiling(number: Decimal) -> Decimal:
-    return Decimal(math.ceil(number))
-
-
-def decimal_sign(number: Decimal) -> Decimal:
-    return Decimal((number > 0) - (number < 0))
-
-
-def float_sign(number: float) -> float:
-    return float((number > 0) - (number < 0))
 
 
 def decimal_round(number: Decimal, scale: int) -> Decimal:

@@ -32,7 +32,7 @@ def result(*values: object) -> object:
     *operands, found = values
     if any(operand is None or isinstance(operand, str) for operand in operands):
         raise _wrong_operand(operands, "arithmetic is of numbers")
-    if isinstance(found, float | Decimal) and all(isinstance(operand, int) for operand in operands):
+    if isinstance(found, (float, Decimal)) and all(isinstance(operand, int) for operand in operands):
         # SQLite makes an inexact number of integers that are too large, MySQL a decimal of some that it negates.
         if not -(2**63) <= found < 2**63:
             raise ExecutionError("out-of-range", f"{found!r} is out of range")

@@ -88,25 +88,11 @@ def stored_rowid(value: Any) -> int:
     return value
 
 
-def rank(value: Any) -> tuple[int, Any]:
-    """Orders values: numbers before texts."""
+def rank(value: Any) -> Any:
+    """Orders values: numbers before texts; a null has no rank."""
+    if value is None:
+        return None
     return (1, value) if isinstance(value, str) else (0, value)
-
-
-def less(left: Any, right: Any) -> bool:
-    return rank(left) < rank(right)
-
-
-def less_equal(left: Any, right: Any) -> bool:
-    return rank(left) <= rank(right)
-
-
-def greater(left: Any, right: Any) -> bool:
-    return rank(left) > rank(right)
-
-
-def greater_equal(left: Any, right: Any) -> bool:
-    return rank(left) >= rank(right)
 
 
 def real(value: float) -> float | None:
@@ -154,10 +140,6 @@ def modulo(left: Any, right: Any) -> Any:
     return result if isinstance(left, int) and isinstance(right, int) else float(result)
 
 
-def negated(value: Any) -> Any:
-    return subtracted(0, value)
-
-
 def shifted(value: int, count: int) -> int:
     """To the left; a negative count shifts to the right, keeping the sign."""
     if count < 0:
@@ -170,12 +152,8 @@ def shifted_right(value: int, count: int) -> int:
     return shifted(value, -count)
 
 
-def truth(value: Any) -> bool:
-    return float(number(value)) != 0
-
-
 def like(value: str, pattern: str) -> bool:
-    return texts.like_pattern(pattern, ignore_case=True, trailing_escape=None)(value)
+    return texts.like_pattern(pattern, ignore_case=True, escapes=False)(value)
 
 
 # Aggregates
@@ -218,10 +196,6 @@ def cast_numeric(value: Any) -> Any:
 # Functions
 
 
-def greatest(*values: Any) -> Any:
-    return max(values, key=rank)
-
-
 def least(*values: Any) -> Any:
     """Of equal ones the last, where max gives the first: 0 and 0.0 are equal."""
     return min(reversed(values), key=rank)
@@ -233,22 +207,6 @@ def absolute(value: Any) -> Any:
     if value == -(2**63):
         raise ExecutionError("out-of-range", "integer overflow")
     return abs(value)
-
-
-def length(value: Any) -> int:
-    return len(text(value))
-
-
-def lower(value: Any) -> str:
-    return texts.lower(text(value))
-
-
-def upper(value: Any) -> str:
-    return texts.upper(text(value))
-
-
-def trim(value: Any) -> str:
-    return text(value).strip(" ")
 
 
 def sign(value: Any) -> int | None:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 from isolde.errors import ExecutionError
 from isolde.semantics.core.types import outside
@@ -60,50 +59,22 @@ def trim(text: str) -> str:
     return text.strip(" ")
 
 
-def like_pattern(pattern: str, ignore_case: bool, trailing_escape: Any) -> Callable[[str], bool]:
-    """A test for LIKE; a backslash takes the next character as it is."""
+def like_pattern(pattern: str, ignore_case: bool, escapes: bool) -> Callable[[str], bool]:
+    """A test for LIKE. ``escapes``: a backslash takes the next character as it is."""
+    if escapes and pattern.replace("\\\\", "").endswith("\\"):
+        raise outside("a pattern of LIKE that ends with an unfinished escape", "write two backslashes for one")
     parts: list[str] = []
-    position = 0
-    while position < len(pattern):
-        character = pattern[position]
-        if character == "\\" and trailing_escape is not None:
-            position += 1
-            if position == len(pattern):
-                if isinstance(trailing_escape, Exception):
-                    return _unfinished(parts, trailing_escape)
-                parts.append(re.escape("\\"))
-                break
-            parts.append(re.escape(pattern[position]))
-        elif character == "%":
-            parts.append(".*")
-        elif character == "_":
-            parts.append(".")
-        else:
+    escaped = False
+    for character in pattern:
+        if escaped or character not in "%_\\" or (character == "\\" and not escapes):
             parts.append(re.escape(character))
-        position += 1
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        else:
+            parts.append(".*" if character == "%" else ".")
     compiled = re.compile("".join(parts), re.DOTALL | (re.IGNORECASE | re.ASCII if ignore_case else 0))
     return lambda text: compiled.fullmatch(text) is not None
-
-
-def _unfinished(parts: list[str], error: Exception) -> Callable[[str], bool]:
-    """PostgreSQL's pattern that ends with an escape: it fails when it gets there and is not yet through with the text.
-
-    What follows a ``%`` is looked at when the ``%`` is, with each ``_`` in between taking a character.
-    """
-    end = len(parts)
-    while end and parts[end - 1] in (".*", "."):
-        end -= 1
-    while end < len(parts) and parts[end] != ".*":
-        end += 1
-    left = max(1, parts[end:].count("."))
-    reached = re.compile("".join([*parts[:end], "." * left]), re.DOTALL)
-
-    def test(text: str) -> bool:
-        if reached.match(text) is not None:
-            raise error
-        return False
-
-    return test
 
 
 _TIME = re.compile(
