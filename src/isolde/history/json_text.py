@@ -21,6 +21,8 @@ def _number(text: str) -> Decimal | NumberText:
         return NumberText(text)
 
 
+# Made once: json.dumps makes a new one at each call that is not by its defaults.
+_encoded = json.JSONEncoder(ensure_ascii=False).encode
 DECODER = json.JSONDecoder(parse_float=_number)
 
 
@@ -35,9 +37,7 @@ def json_text(value: Any) -> str:
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, Mapping):
-        return (
-            "{" + ",".join(f"{json.dumps(str(k), ensure_ascii=False)}:{json_text(v)}" for k, v in value.items()) + "}"
-        )
+        return "{" + ",".join(f"{_encoded(str(k))}:{json_text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(json_text(element) for element in value) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    return _encoded(value)
