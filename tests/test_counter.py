@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -90,6 +91,7 @@ def test_embedded_databases_count(tmp_path: Path, url: str) -> None:
     (answer,) = result.document["results"]
     assert (answer["question"], answer["about"]) == ("health", "counters")
     assert result.run["committed"] == 200
+    assert re.search(r"kept all of \d+ committed increments", result.run["lead"])
 
 
 def test_servers_count(tmp_path: Path, server: Callable[[str], Running]) -> None:

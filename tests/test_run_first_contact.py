@@ -20,7 +20,7 @@ from isolde.databases.contract import Rows
 from isolde.databases.servers import Running, releases
 from isolde.databases.servers.mariadb import Mariadb
 from isolde.databases.servers.process import Place
-from isolde.errors import StatementFailed
+from isolde.errors import Aborted, StatementFailed
 from isolde.levels import Level
 from running import ISOLDE, fresh_signals, isolde, ran
 
@@ -137,6 +137,13 @@ def test_dolt_names_itself_and_has_one_level() -> None:
     assert mariadb._version(session) == "Dolt 2.2.0 (compatible with MySQL 8.0.31)"
     (offer,) = mariadb._offers(session)
     assert (offer.name, offer.claims) == ("repeatable-read", Level.SNAPSHOT_ISOLATION)
+
+
+def test_what_dolt_cannot_merge_is_an_abort() -> None:
+    said = "Committing this transaction resulted in a working set with constraint violations, transaction rolled back."
+    found = mariadb._translated(Exception(1105, f"{said} \nConstraint violations: \nType: Unique Key"), "COMMIT")
+    assert isinstance(found, Aborted)
+    assert found.word == "serialization-failure"
 
 
 def test_versions_of_servers_are_listed_and_others_are_refused_by_name(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from isolde.campaigns.application import drop_tables, installed
 from isolde.campaigns.keyvalue import new_directory, ran
+from isolde.campaigns.lead import counters_lead
 from isolde.campaigns.options import Listener, RunInterrupted, RunOptions
 from isolde.campaigns.target import Target
 from isolde.databases import Offer, offer_named
@@ -17,7 +18,7 @@ from isolde.databases.waiting import aside
 from isolde.engines.record import Job, Outcome, Run, Watcher, finish, refuse_place
 from isolde.engines.record.application import Installation
 from isolde.engines.record.application.statements import statement_job
-from isolde.engines.record.counting import Miscount, miscounts
+from isolde.engines.record.counting import Miscount, increments_of, miscounts
 from isolde.errors import OutsideError, UsageError
 from isolde.findings import (
     Finding,
@@ -116,9 +117,15 @@ def _judged(
         check_seconds=seconds,
         history=str(path),
         again=f"isolde audit {path}",
+        lead=counters_lead(wrong, _increments(history), offer, target.database.version()),
         table=installation.prefix if options.keep else None,
     )
     return Report(_subject(history, path), (_finding(history, wrong, seconds),), facts=(facts,))
+
+
+def _increments(history: History) -> int:
+    """How many of those that were committed."""
+    return sum(1 for one in history.transactions if one.status is Status.COMMITTED for _ in increments_of(one))
 
 
 def _subject(history: History, path: Path) -> LogSubject:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from isolde._core import Columns
 from isolde.databases import Offer
 from isolde.engines.check import check
+from isolde.engines.record.counting import Miscount
 from isolde.findings import Anomaly, Finding, Report, Verdict
 from isolde.levels import implies
 from isolde.levels.promises import promise_of
@@ -43,6 +46,20 @@ def lead(report: Report, offer: Offer, version: str, columns: Columns | None) ->
     if report.verdict is Verdict.SATISFIED:
         return f"{_level(offer, database)} kept its promise in {report.size.committed:,} transactions."
     return ""
+
+
+def counters_lead(wrong: Sequence[Miscount], increments: int, offer: Offer, version: str) -> str:
+    """The same of a run that counts: how many of the committed increments the final values do not have."""
+    who = _level(offer, version.split(maxsplit=1)[0] if version else "the database")
+    if not increments:
+        return ""
+    if not wrong:
+        return f"{who} kept all of {increments:,} committed increments."
+    ends = [one for one in wrong if one.transaction is None and one.found is not None]
+    lost = sum(max(0, one.low - (one.found or 0)) for one in ends)
+    if not lost:
+        return f"{who} showed counts that no increments explain; it claims {offer.claims.value}."
+    return f"{who} lost {lost:,} of {increments:,} committed increments; it claims {offer.claims.value}."
 
 
 def _claimed(finding: Finding, offer: Offer) -> bool:

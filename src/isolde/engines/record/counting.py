@@ -44,7 +44,7 @@ def miscounts(history: History, final: Mapping[int, int | None]) -> list[Miscoun
     for transaction in history.transactions:
         count = {Status.COMMITTED: committed, Status.UNKNOWN: maybe}.get(transaction.status)
         if count is not None:
-            count.update(key for key, _ in _increments(transaction))
+            count.update(key for key, _ in increments_of(transaction))
     found = []
     for key, value in sorted(final.items()):
         low, high = committed[key], committed[key] + maybe[key]
@@ -58,7 +58,7 @@ def _misread(history: History) -> Iterator[Miscount]:
     """By counter, when increments were sent that were not rolled back."""
     for transaction in history.transactions:
         if transaction.status is not Status.ABORTED:
-            for key, start in _increments(transaction):
+            for key, start in increments_of(transaction):
                 sent[key].append(start)
     mine: dict[Any, Counter[int]] = defaultdict(Counter)
     """By session, the increments of each counter that were committed so far."""
@@ -78,7 +78,7 @@ def _misread(history: History) -> Iterator[Miscount]:
                 yield Miscount(key, own[key], high, value, transaction.id)
 
 
-def _increments(transaction: Transaction) -> Iterator[tuple[int, int]]:
+def increments_of(transaction: Transaction) -> Iterator[tuple[int, int]]:
     """The counters that a transaction adds one to, and when that was sent."""
     for op in transaction.ops:
         content = _content(op)
