@@ -101,7 +101,10 @@ class InnoDB(Model):
                 for entry in (request.entry, request.instead_of):
                     if entry is not None:
                         _intended(state, transaction.id, request.table, exclusive=True)
-                        self._wrote(state, transaction, ("rec", request.table, request.index, entry))
+                        place: Place = ("rec", request.table, request.index, entry)
+                        # Who came into the gap meanwhile, while this one waited for it, has the record.
+                        if not set(state.locks.get(place, {})) - {transaction.id}:
+                            self._wrote(state, transaction, place)
                 return None
             case Put():
                 return self._put(state, transaction, request)
