@@ -111,7 +111,9 @@ class Inference:
         asked = [*self.problem.conditions, *self.problem.uncarried]
         places = frozenset[int]().union(*(one.writing.tables for one in self.problem.transactions.values()))
         places = places.union(*(tables_named(self.problem, one) for one in asked))
-        derived = first_conditions(self.application, {self.problem.table(place).table.name for place in places})
+        derived = first_conditions(
+            self.application, self.problem, {self.problem.table(place).table.name for place in places}
+        )
         self.application = replace(self.application, invariants=(*self.application.invariants, *derived))
         wanted = [*asked, *(one.name for one in derived)]
         self.problem = Problem(self.application, wanted, self.options.transactions, self.options.database)
