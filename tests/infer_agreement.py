@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from random import Random
@@ -37,18 +37,20 @@ class Sample:
     assignments: int | None = None
 
 
-def judged(application: Application, store: str, sample: Sample, seed: int = 0) -> Judged:
+def judged(
+    application: Application, store: str, sample: Sample, seed: int = 0, levels: Sequence[str] = CANDIDATES
+) -> Judged:
     """Proves every assignment of levels, and looks for interleavings that break those that were proved."""
-    inference = Inference(application, InferOptions(store, query_seconds=2.0))
+    inference = Inference(application, InferOptions(store, candidates=levels, query_seconds=2.0))
     if any(one.refused for one in inference.problem.transactions.values()) or inference.problem.uncarried:
         return Judged("outside of the fragment", 0)
     prover = inference.kept_alone()
     if not inference.kept:
         return Judged("broken alone", 0)
-    proved = list(_proved(prover, inference.writers))
+    proved = list(_proved(prover, inference.writers, levels))
     refuter = Refuter(
         replace(application, invariants=tuple(one for one in application.invariants if one.name in inference.kept)),
-        store, {}, CANDIDATES, inference.writers,
+        store, {}, levels, inference.writers,
     )  # fmt: skip
     chosen = proved
     if sample.assignments is not None and len(proved) > sample.assignments:
@@ -58,8 +60,8 @@ def judged(application: Application, store: str, sample: Sample, seed: int = 0) 
     return Judged("compared", len(proved), tuple(_wrong(refuter, inference.writers, chosen, sample)))
 
 
-def _proved(prover: Prover, names: list[str]) -> Iterator[Assignment]:
-    for assignment in by_strength(names, CANDIDATES):
+def _proved(prover: Prover, names: list[str], levels: Sequence[str]) -> Iterator[Assignment]:
+    for assignment in by_strength(names, levels):
         if prover.attempt(assignment).proved:
             yield assignment
 

@@ -55,12 +55,6 @@ def _populate(random, scale):
     rows = {i: (random.randint(1, 2), random.randint(0, 1 if NAME == "done" else 2)) for i in range(1, 4) if random.random() < 0.4}
     if one:
         rows = {i: row for i, row in rows.items() if row[0] not in [rows[j][0] for j in rows if j < i]}
-    for k in (1, 2):
-        mine = [v for a, v in rows.values() if a == k]
-        n = {"total": sum(mine), "done": mine.count(1)}.get(NAME, random.randint(0, 3))
-        m = {"counted": len(mine), "numbered": max([i + 1 for i, (a, _) in rows.items() if a == k], default=1)}.get(NAME, random.randint(0, 2))
-        if mine or random.random() < 0.8:
-            yield "a", (k, n, m)
     if NAME == "joined":
         given = {k: random.randint(1, 2) for k in (1, 2)}
         rows = {i: (k, v) for i, (k, v) in rows.items()}
@@ -68,6 +62,12 @@ def _populate(random, scale):
         yield from (("t", (m, sum(v for k, v in rows.values() if given[k] == m and v > 0))) for m in (1, 2))
         yield from (("b", (i, k, v)) for i, (k, v) in rows.items())
         return
+    for k in (1, 2):
+        mine = [v for a, v in rows.values() if a == k]
+        n = {"total": sum(mine), "done": mine.count(1)}.get(NAME, random.randint(0, 3))
+        m = {"counted": len(mine), "numbered": max([i + 1 for i, (a, _) in rows.items() if a == k], default=1)}.get(NAME, random.randint(0, 2))
+        if mine or random.random() < 0.8:
+            yield "a", (k, n, m)
     nulls = "v INTEGER)" in DDL
     yield from (("b", (i, a, None if nulls and random.random() < 0.3 else v)) for i, (a, v) in rows.items())
 
@@ -345,14 +345,14 @@ _THEMES: dict[str, Callable[[_Drawn], str]] = {
 }
 
 
-_WIDE = 100_000
+WIDE = 100_000
 """Seeds from here on are of applications whose tables have other keys, or none, and of aggregates over two tables."""
 
 
 def random_text(seed: int) -> str:
     """The text of an application by its seed."""
     random = Random(seed)
-    wide = seed >= _WIDE
+    wide = seed >= WIDE
     theme = random.choice(("joined", "joined", *_THEMES) if wide else list(_THEMES)[:-1])
     drawn = _Drawn(random)
     key = random.choice((*(" PRIMARY KEY",) * 6, "", " NOT NULL UNIQUE"))

@@ -30,7 +30,7 @@ class Changes:
         self.ghosts, self.path, self.book = ghosts, path, path.book
 
     def _tables(self, view: View) -> Tables:
-        return Tables(self.book, self.ghosts, view)
+        return Tables(self.book, self.ghosts, view, self.path.timeline.dirty)
 
     # UPDATE and DELETE
 
