@@ -32,8 +32,14 @@ _CALLS = 400
 _OVER = "first rows: "
 
 
-def first_conditions(application: Application, problem: Problem, named: Collection[str]) -> list[Invariant]:
-    """Conditions of the usual kinds, about tables of these names, that hold of all first rows that were drawn."""
+def first_conditions(
+    application: Application, problem: Problem, named: Collection[str], *, all_kinds: bool
+) -> list[Invariant]:
+    """Conditions of the usual kinds, about tables of these names, that hold of all first rows that were drawn.
+
+    The kinds that proofs mostly need are counters and what takes the place of keys; ``all_kinds`` has those about signs and
+    references, too, which are many.
+    """
     states = list(_drawn(application))
     tables = [table for name, table in application.schema.tables.items() if name in named]
     columns = {
@@ -48,7 +54,9 @@ def first_conditions(application: Application, problem: Problem, named: Collecti
         for place in places
     )
     told = _Told(looked, frozenset(_named(problem, updated)))
-    guesses = [*_guesses(tables, columns, told), *_nameless(tables, columns)]
+    guesses = [*_counters_of(tables, columns, told), *_nameless(tables, columns)]
+    if all_kinds:
+        guesses += [*_plain(tables, told)]
     guessed = [must_hold(f"{_OVER}{meaning}", query, "") for meaning, query in guesses]
     return [one for one in guessed if all(_holds(one, store) for store in states)]
 
@@ -91,8 +99,8 @@ class _Told:
     updated: Collection[tuple[str, str]]
 
 
-def _guesses(tables: Sequence[Table], columns: Columns, told: _Told) -> Iterator[tuple[str, str]]:
-    """A meaning and a query for violations each."""
+def _plain(tables: Sequence[Table], told: _Told) -> Iterator[tuple[str, str]]:
+    """No negative numbers, and references: a meaning and a query for violations each."""
     for table in tables:
         for column in (one for one in _numbers(table) if (table.name, one) in told.looked):
             yield (
@@ -103,7 +111,13 @@ def _guesses(tables: Sequence[Table], columns: Columns, told: _Told) -> Iterator
         for parent in tables:
             if child is not parent:
                 yield from _references(child, parent, told)
-                for keys in [list(child.primary_key)] if child.primary_key else columns[child.name]:
+
+
+def _counters_of(tables: Sequence[Table], columns: Columns, told: _Told) -> Iterator[tuple[str, str]]:
+    for child in tables:
+        for parent in tables:
+            for keys in [list(child.primary_key)] if child.primary_key else columns[child.name]:
+                if child is not parent:
                     yield from _counters(child, keys, parent, told)
 
 

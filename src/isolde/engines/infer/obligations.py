@@ -436,13 +436,13 @@ class Obligations:
         if not case.path.focus:
             yield []
             return
-        named = [(table, self._named(case, table, key)) for table, key in ready.rows]
-        for index in range(max(len(key) for _, key in named) if named else 1):
+        named = [(table, key, self._named(case, table, key)) for table, key in ready.rows]
+        for index in range(max(len(told) for _, _, told in named) if named else 1):
             equal = []
-            for table, key in named:
+            for table, key, told in named:
                 for focus in case.path.focus:
                     if focus.table is None:
-                        equal.append(smt.equal(focus.key[0], key[index % len(key)]))
+                        equal.append(smt.equal(focus.key[0], told[index % len(told)]))
                     elif focus.table is table:
                         equal.append(smt.all_equal(focus.key, key))
                 if equal:

@@ -101,10 +101,10 @@ class InnoDB(Model):
                 for entry in (request.entry, request.instead_of):
                     if entry is not None:
                         _intended(state, transaction.id, request.table, exclusive=True)
-                        place: Place = ("rec", request.table, request.index, entry)
+                        record: Place = ("rec", request.table, request.index, entry)
                         # Who came into the gap meanwhile, while this one waited for it, has the record.
-                        if not set(state.locks.get(place, {})) - {transaction.id}:
-                            self._wrote(state, transaction, place)
+                        if not set(state.locks.get(record, {})) - {transaction.id}:
+                            self._wrote(state, transaction, record)
                 return None
             case Put():
                 return self._put(state, transaction, request)
