@@ -9,6 +9,8 @@ from random import Random
 
 from isolde.campaigns.infer import Inference, InferOptions
 from isolde.campaigns.refuting import Refuter, Witness
+from isolde.campaigns.robustness import RobustInference
+from isolde.campaigns.serial_refuting import SerialRefuter
 from isolde.campaigns.store import play_on_model
 from isolde.engines.explore.invariants import holds, loaded_store
 from isolde.engines.infer.prove import Assignment, Prover, by_strength
@@ -58,6 +60,21 @@ def judged(
         few = sample.assignments // 2
         chosen = proved[:few] + Random(seed).sample(proved[few:], sample.assignments - few)
     return Judged("compared", len(proved), tuple(_wrong(refuter, inference.writers, chosen, sample)))
+
+
+def judged_robust(application: Application, store: str, sample: Sample, seed: int = 0) -> Judged:
+    """Proves every assignment robust that it can, and looks for interleavings that no order of the transactions has."""
+    inference = RobustInference(replace(application, invariants=()), InferOptions(store, query_seconds=2.0))
+    names = list(inference.problem.transactions)
+    if any(one.refused for one in inference.problem.transactions.values()):
+        return Judged("outside of the fragment", 0)
+    proved = list(_proved(inference.prover(), names, CANDIDATES))
+    chosen = proved
+    if sample.assignments is not None and len(proved) > sample.assignments:
+        few = sample.assignments // 2
+        chosen = proved[:few] + Random(seed).sample(proved[few:], sample.assignments - few)
+    refuter = SerialRefuter(replace(application, invariants=()), store, {}, CANDIDATES, names)
+    return Judged("compared", len(proved), tuple(_wrong(refuter, names, chosen, sample)))
 
 
 def _proved(prover: Prover, names: list[str], levels: Sequence[str]) -> Iterator[Assignment]:

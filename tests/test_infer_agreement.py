@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from infer_agreement import Sample, breaks_when_replayed, judged
+from infer_agreement import Sample, breaks_when_replayed, judged, judged_robust
 from infer_family import WIDE, random_application
 from isolde.campaigns.infer import Inference, InferOptions
 from isolde.workloads.applications.files import application_in
@@ -42,6 +42,18 @@ def test_nor_without_keys_and_over_joins(tmp_path: Path, seed: int) -> None:
 @pytest.mark.parametrize(("seed", "store"), list(product([*range(400), *range(WIDE, WIDE + 200)], STORES)))
 def test_no_assignment_that_is_called_safe_is_broken(tmp_path: Path, seed: int, store: str) -> None:
     assert not judged(random_application(seed, tmp_path), store, Sample(), seed).wrong
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_called_robust_is_as_one_after_the_other(tmp_path: Path, seed: int) -> None:
+    application = random_application(seed, tmp_path)
+    assert not judged_robust(application, Random(seed).choice(STORES), Sample(2, 1, assignments=2), seed).wrong
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("seed", "store"), list(product([*range(100), *range(WIDE, WIDE + 50)], STORES)))
+def test_nothing_that_is_called_robust_is_anything_else(tmp_path: Path, seed: int, store: str) -> None:
+    assert not judged_robust(random_application(seed, tmp_path), store, Sample(), seed).wrong
 
 
 @pytest.mark.long

@@ -150,6 +150,9 @@ def test_robustness_asks_for_no_invariant(database: str, reads_first: str) -> No
     levels = _levels(document)
     # An update in place is as good as alone; who writes back what was read before is not.
     assert (levels["add_interest"], levels["deposit"]) == (reads_first, RC)
+    (interest,) = (one for one in document["results"] if one["transaction"] == "add_interest")
+    assert {one["status"] for one in interest["weaker"]} == {"refused"}
+    assert all(one["confirmed"] == "explored" and one["schedule"] for one in interest["weaker"])
 
 
 def test_what_a_collation_takes_for_equal_is_not_the_same_text(tmp_path: Path) -> None:
