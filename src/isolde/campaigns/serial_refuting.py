@@ -42,7 +42,8 @@ class SerialRefuter(Refuter):
         return Program(sessions=called, application=self.application, rows=rows)
 
     def _explored(self, program: Program, levels: Mapping[str, str]) -> Explored:
-        exploration = StoreExploration(program, self.store, self.levels[0], levels, self.settings)
+        called = {call.name: levels[call.name] for call in program.calls}
+        exploration = StoreExploration(program, self.store, self.levels[0], called, self.settings)
         return exploration.explore(states_max=STATES_MAX, time_s=SECONDS)
 
     def _as_in_some_order(
