@@ -427,6 +427,24 @@ def test_who_waited_to_insert_does_not_come_beside_who_came_meanwhile() -> None:
     assert way[7:] == ["1", "unique", "ok", "ok", "[(1, 10), (2, 20), (4, 2)]"]
 
 
+def test_who_waited_for_a_deleted_row_sees_the_one_that_came_under_its_key() -> None:
+    text = """
+    2: begin
+    2: delete from test where id = 2
+    1: begin
+    1: insert into test values (2, 7) on duplicate key update value = value
+    3: begin
+    3: delete from test where id = 2
+    2: commit
+    1: commit
+    3: commit
+    """
+    (way,) = played(MARIADB, SER, text)
+    assert way[3] == "…6 1"
+    assert way[5] == "…7 1"
+    assert way[-1] == "[(1, 10)]"
+
+
 def test_the_semi_consistent_read_is_for_updates_alone() -> None:
     text = "1: begin\n1: update test set value = 11 where id = 1\n2: {} value = 20 {}"
     assert played(MARIADB, RC, text.format("update test set value = 0 where", ""))[0][2] == "1"
