@@ -44,7 +44,7 @@ def test_no_assignment_that_is_called_safe_is_broken(tmp_path: Path, seed: int, 
     assert not judged(random_application(seed, tmp_path), store, Sample(), seed).wrong
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, 24])
 def test_what_is_called_robust_is_as_one_after_the_other(tmp_path: Path, seed: int) -> None:
     application = random_application(seed, tmp_path)
     assert not judged_robust(application, Random(seed).choice(STORES), Sample(2, 1, assignments=2), seed).wrong

@@ -249,7 +249,9 @@ class InnoDB(Model):
     def _gap_blockers(self, state: State, transaction: Transaction, request: InsertEntry) -> set[TransactionId]:
         by: set[TransactionId] = set()
         entries = self.entries(state, transaction, request.table, request.index)
-        there = entries.holds(request.entry)
+        index = self.indexes[request.table][request.index]
+        # The entry of a row that waits to get into an index that is not unique is its own: who looked meanwhile saw a gap.
+        there = entries.holds(request.entry) and not (index.place and index.unique is None)
         for place, held in state.locks.items():
             if place[1:3] != (request.table, request.index):
                 continue
