@@ -445,6 +445,24 @@ def test_who_waited_for_a_deleted_row_sees_the_one_that_came_under_its_key() -> 
     assert way[-1] == "[(1, 10)]"
 
 
+def test_who_asks_for_rows_locks_the_gap_against_an_inserter_that_waits_for_it() -> None:
+    text = """
+    1: begin
+    1: select id from b where a = 2
+    2: begin
+    2: select id from b where a = 2
+    1: insert into b values (4, 2)
+    3: begin
+    3: select id from b where a = 2
+    2: rollback
+    3: rollback
+    1: commit
+    """
+    tables = ("create table b (id int primary key, a int not null, key (a))",)
+    (way,) = played(MARIADB, SER, text, tables, {"b": ((1, 1),)})
+    assert way[4] == "…8 1"
+
+
 def test_the_semi_consistent_read_is_for_updates_alone() -> None:
     text = "1: begin\n1: update test set value = 11 where id = 1\n2: {} value = 20 {}"
     assert played(MARIADB, RC, text.format("update test set value = 0 where", ""))[0][2] == "1"
