@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from random import Random
 
 from isolde.campaigns.infer import Inference, InferOptions
 from isolde.campaigns.refuting import Refuter, Witness
+from isolde.campaigns.robustness import RobustInference
+from isolde.campaigns.serial_refuting import SerialRefuter
 from isolde.campaigns.store import play_on_model
 from isolde.engines.explore.invariants import holds, loaded_store
 from isolde.engines.infer.prove import Assignment, Prover, by_strength
@@ -37,18 +39,20 @@ class Sample:
     assignments: int | None = None
 
 
-def judged(application: Application, store: str, sample: Sample, seed: int = 0) -> Judged:
+def judged(
+    application: Application, store: str, sample: Sample, seed: int = 0, levels: Sequence[str] = CANDIDATES
+) -> Judged:
     """Proves every assignment of levels, and looks for interleavings that break those that were proved."""
-    inference = Inference(application, InferOptions(store, query_seconds=2.0))
+    inference = Inference(application, InferOptions(store, candidates=levels, query_seconds=2.0))
     if any(one.refused for one in inference.problem.transactions.values()) or inference.problem.uncarried:
         return Judged("outside of the fragment", 0)
     prover = inference.kept_alone()
     if not inference.kept:
         return Judged("broken alone", 0)
-    proved = list(_proved(prover, inference.writers))
+    proved = list(_proved(prover, inference.writers, levels))
     refuter = Refuter(
         replace(application, invariants=tuple(one for one in application.invariants if one.name in inference.kept)),
-        store, {}, CANDIDATES, inference.writers,
+        store, {}, levels, inference.writers,
     )  # fmt: skip
     chosen = proved
     if sample.assignments is not None and len(proved) > sample.assignments:
@@ -58,8 +62,23 @@ def judged(application: Application, store: str, sample: Sample, seed: int = 0) 
     return Judged("compared", len(proved), tuple(_wrong(refuter, inference.writers, chosen, sample)))
 
 
-def _proved(prover: Prover, names: list[str]) -> Iterator[Assignment]:
-    for assignment in by_strength(names, CANDIDATES):
+def judged_robust(application: Application, store: str, sample: Sample, seed: int = 0) -> Judged:
+    """Proves every assignment robust that it can, and looks for interleavings that no order of the transactions has."""
+    inference = RobustInference(replace(application, invariants=()), InferOptions(store, query_seconds=2.0))
+    names = list(inference.problem.transactions)
+    if any(one.refused for one in inference.problem.transactions.values()):
+        return Judged("outside of the fragment", 0)
+    proved = list(_proved(inference.prover(), names, CANDIDATES))
+    chosen = proved
+    if sample.assignments is not None and len(proved) > sample.assignments:
+        few = sample.assignments // 2
+        chosen = proved[:few] + Random(seed).sample(proved[few:], sample.assignments - few)
+    refuter = SerialRefuter(replace(application, invariants=()), store, {}, CANDIDATES, names)
+    return Judged("compared", len(proved), tuple(_wrong(refuter, names, chosen, sample)))
+
+
+def _proved(prover: Prover, names: list[str], levels: Sequence[str]) -> Iterator[Assignment]:
+    for assignment in by_strength(names, levels):
         if prover.attempt(assignment).proved:
             yield assignment
 

@@ -20,9 +20,10 @@ from isolde.workloads.application import Application, Part, must_hold
 
 DDL = """
 CREATE TABLE a (id INTEGER PRIMARY KEY, n INTEGER NOT NULL, m INTEGER NOT NULL);
-CREATE TABLE b (id INTEGER{key}, a_id INTEGER{null}{reference}, v INTEGER{unknown});
-"""
+CREATE TABLE b (id INTEGER{key}, a_id INTEGER{null}{reference}, v INTEGER{unknown}{whole});
+{more}"""
 '''
+_GROUPED = "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER NOT NULL);\n"
 _SUM = "(SELECT a_id, SUM(v) AS s FROM b GROUP BY a_id) t"
 _COUNT = "(SELECT a_id, COUNT(*) AS c FROM b{} GROUP BY a_id) t"
 _INVARIANTS = {
@@ -35,6 +36,8 @@ _INVARIANTS = {
     "at-most-one": "SELECT a_id FROM b WHERE a_id IS NOT NULL GROUP BY a_id HAVING COUNT(*) > 1",
     "numbered": "SELECT b.id FROM b JOIN a ON a.id = b.a_id WHERE b.id >= a.m",
     "bounded": "SELECT id FROM b WHERE v < 0 OR v > 3",
+    "joined": "SELECT t.id FROM t LEFT JOIN (SELECT a.m, SUM(b.v) AS s FROM a JOIN b ON b.a_id = a.id WHERE b.v > 0 GROUP BY a.m) g"
+    " ON g.m = t.id WHERE t.n <> COALESCE(g.s, 0)",
 }
 _OTHERWISE = {
     # The same, said with a query inside.
@@ -52,6 +55,13 @@ def _populate(random, scale):
     rows = {i: (random.randint(1, 2), random.randint(0, 1 if NAME == "done" else 2)) for i in range(1, 4) if random.random() < 0.4}
     if one:
         rows = {i: row for i, row in rows.items() if row[0] not in [rows[j][0] for j in rows if j < i]}
+    if NAME == "joined":
+        given = {k: random.randint(1, 2) for k in (1, 2)}
+        rows = {i: (k, v) for i, (k, v) in rows.items()}
+        yield from (("a", (k, 0, m)) for k, m in given.items())
+        yield from (("t", (m, sum(v for k, v in rows.values() if given[k] == m and v > 0))) for m in (1, 2))
+        yield from (("b", (i, k, v)) for i, (k, v) in rows.items())
+        return
     for k in (1, 2):
         mine = [v for a, v in rows.values() if a == k]
         n = {"total": sum(mine), "done": mine.count(1)}.get(NAME, random.randint(0, 3))
@@ -290,6 +300,37 @@ def _bounded(d: _Drawn) -> str:
     )  # fmt: skip
 
 
+def _joined(d: _Drawn) -> str:
+    row, other = d.name(), d.name()
+    parent = f'{row} = tx.one("SELECT m FROM a WHERE id = :k{d.lock()}", k=k)\nif {row} is None:\n    return\n'
+    add = f'tx.execute("UPDATE t SET n = n + :y WHERE id = :g", y=x, g={row}.m)'
+    child = f'{row} = tx.one("SELECT a_id, v FROM b WHERE id = :i{d.lock()}", i=i)\nif {row} is None or {row}.v <= 0:\n    return\n'
+    child += (
+        f'{other} = tx.one("SELECT m FROM a WHERE id = :q{d.lock()}", q={row}.a_id)\nif {other} is None:\n    return\n'
+    )
+    take = f'tx.execute("UPDATE t SET n = n - :y WHERE id = :g", y={row}.v, g={other}.m)'
+    total = (
+        f'{other} = tx.value("SELECT SUM(v) FROM b WHERE a_id = :k AND v > 0", k=k)\nif {other} is None:\n    return\n'
+    )
+    moved = (
+        f'tx.execute("UPDATE t SET n = n - :y WHERE id = :g", y={other}, g={row}.m)\n'
+        f'tx.execute("UPDATE t SET n = n + :y WHERE id = :j", y={other}, j=j)\ntx.execute("UPDATE a SET m = :j WHERE id = :k", j=j, k=k)'
+    )
+    emptied = f'tx.execute("UPDATE b SET v = 0 WHERE a_id = :k", k=k)\ntx.execute("UPDATE t SET n = n - :y WHERE id = :g", y={other}, g={row}.m)'
+    return d.either(
+        parent + d.in_any_order(_INSERT.format("x"), add),
+        parent + d.in_any_order(_INSERT.format("0"), 'tx.execute("UPDATE a SET n = n + 1 WHERE id = :k", k=k)'),
+        parent + f"for one in ids:\n    {_INSERT.format('0').replace('i=i', 'i=one')}",
+        child + d.in_any_order(_DELETE, take),
+        child + d.in_any_order('tx.execute("UPDATE b SET v = 0 WHERE id = :i", i=i)', take),
+        parent + total + moved,
+        parent + total + emptied,
+        parent + total + emptied.replace("UPDATE b SET v = 0", "DELETE FROM b"),
+        parent
+        + f'if tx.execute("UPDATE b SET v = v + :x WHERE id = :i AND a_id = :k AND v > 0", x=x, i=i, k=k) == 1:\n    {add}',
+    )
+
+
 _THEMES: dict[str, Callable[[_Drawn], str]] = {
     "not-negative": _not_negative,
     "together": lambda d: _not_negative(d, "m"),
@@ -300,17 +341,29 @@ _THEMES: dict[str, Callable[[_Drawn], str]] = {
     "at-most-one": _at_most_one,
     "numbered": _numbered,
     "bounded": _bounded,
+    "joined": _joined,
 }
+
+
+WIDE = 100_000
+"""Seeds from here on are of applications whose tables have other keys, or none, and of aggregates over two tables."""
 
 
 def random_text(seed: int) -> str:
     """The text of an application by its seed."""
     random = Random(seed)
-    theme = random.choice(list(_THEMES))
+    wide = seed >= WIDE
+    theme = random.choice(("joined", "joined", *_THEMES) if wide else list(_THEMES)[:-1])
     drawn = _Drawn(random)
+    key = random.choice((*(" PRIMARY KEY",) * 6, "", " NOT NULL UNIQUE"))
+    if wide:
+        key = random.choice((" PRIMARY KEY", "", "", " NOT NULL", " NOT NULL UNIQUE", "whole"))
+    whole = ", PRIMARY KEY (a_id, id)" if key == "whole" else ""
     text = _HEAD.format(
-        key=random.choice((*(" PRIMARY KEY",) * 6, "", " NOT NULL UNIQUE")),
-        null=random.choice((" NOT NULL", " NOT NULL", "")),
+        key=" NOT NULL" if whole else key,
+        whole=whole,
+        more=_GROUPED if theme == "joined" else "",
+        null=random.choice((" NOT NULL", " NOT NULL", "")) if not whole and theme != "joined" else " NOT NULL",
         reference=" REFERENCES a (id)" if random.random() < 0.2 else "",
         unknown=" NOT NULL" if theme != "bounded" or random.random() < 0.5 else "",
     )

@@ -142,14 +142,15 @@ def test_first_rows_may_be_all_that_counts() -> None:
 # Levels and time
 
 
-def test_read_uncommitted_is_no_level_of_a_proof() -> None:
-    with pytest.raises(UsageError, match="never be committed"):
-        CliRunner().invoke(
-            cli,
-            ["infer", WITHDRAWALS, "--database", "mariadb", "--candidates", "ru,rc"],
-            standalone_mode=False,
-            catch_exceptions=False,
-        )
+def test_what_is_read_at_read_uncommitted_is_anything() -> None:
+    """An amount that is read and written back is lost; one that is changed in place, and tested there, is not."""
+    status, document = _infer(WITHDRAWALS, "--database", "mariadb", "--candidates", "ru,rc,ser")
+    assert (status, document["complete"]) == (0, True)
+    assert _levels(document) == {"look_first": "serializable", "in_place": "read-uncommitted"}
+    assert document["results"][1]["means"] == "uncommitted reads, current writes"
+    status, document = _infer(WITHDRAWALS, "--database", "postgresql", "--candidates", "ru,rc,rr")
+    assert _levels(document) == {"look_first": "repeatable-read", "in_place": "read-uncommitted"}
+    assert document["results"][1]["means"] == "read-committed"
 
 
 def test_what_there_was_no_time_for_is_not_proved() -> None:

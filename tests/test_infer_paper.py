@@ -20,7 +20,7 @@ from isolde.workloads.applications import application_named
 
 RC, RR, SER = CANDIDATES
 APPLICATIONS = Path(__file__).parent / "applications"
-FIGURE_9 = str(APPLICATIONS / "figure_9.py")
+FIGURE_9, FIGURE_12 = (str(APPLICATIONS / f"figure_{number}.py") for number in (9, 12))
 
 
 def _run(*arguments: str) -> tuple[int, dict[str, Any]]:
@@ -49,6 +49,54 @@ def test_interest_is_added_at_read_committed(database: str) -> None:
     status, document = _run("infer", FIGURE_9, "--database", database)
     assert status == 0
     assert _levels(document) == dict.fromkeys(("add_interest", "deposit", "withdraw"), RC)
+
+
+@pytest.mark.parametrize("database", ["paper-postgresql", "paper-mysql"])
+def test_the_encoding_of_the_paper_proves_its_examples(database: str) -> None:
+    status, document = _run("infer", FIGURE_9, "--database", database, "--encoding", "paper")
+    assert status == 0
+    assert _levels(document) == dict.fromkeys(("add_interest", "deposit", "withdraw"), RC)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("database", ["paper-postgresql", "paper-mysql"])
+def test_the_encoding_of_the_paper_proves_courseware(database: str) -> None:
+    status, document = _run("infer", "courseware", "--database", database, "--encoding", "paper")
+    assert status == 0
+    high = {"enroll": SER, "deregister": SER, "cancel_course": SER}
+    assert _levels(document) == high | dict.fromkeys(("leave", "register", "add_course"), RC)
+    status, document = _run("infer", FIGURE_12, "--database", database, "--encoding", "paper")
+    assert status == 3
+    assert None in _levels(document).values()
+
+
+def test_the_encoding_of_the_paper_names_what_it_cannot_carry() -> None:
+    status, document = _run("infer", "tpcc", "--database", "paper-mysql", "--encoding", "paper")
+    assert status == 3
+    assert "in the paper's encoding" in document["results"][0]["reason"]
+    result = CliRunner().invoke(
+        cli, ["infer", FIGURE_9, "--database", "postgresql", "--encoding", "paper"], standalone_mode=False
+    )
+    assert isinstance(result.exception, UsageError)
+
+
+def test_what_is_looked_at_first_is_not_safe_in_the_encoding_of_the_paper() -> None:
+    path = str(APPLICATIONS / "withdrawals.py")
+    _, document = _run("infer", path, "--database", "paper-postgresql", "--encoding", "paper")
+    assert _levels(document) == {"look_first": RR, "in_place": RC}
+
+
+_TABLE_1 = [f"condition-{number}" for number in (1, 2, 3, 4, 10)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("database", "level"), [("postgresql", RR), ("mariadb", SER)])
+def test_tpcc_without_its_keys_needs_what_table_1_says(database: str, level: str) -> None:
+    named = [part for name in _TABLE_1 for part in ("--invariant", name)]
+    status, document = _run("infer", "tpcc-nokeys", "--database", database, "--from-populate", *named)
+    assert (status, document["complete"]) == (0, True)
+    weak = dict.fromkeys(("payment", "order_status", "stock_level"), RC)
+    assert document["assignments"] == [{"new_order": level, "delivery": level} | weak]
 
 
 def test_the_execution_of_figure_3_breaks_condition_6_without_keys() -> None:
@@ -102,6 +150,9 @@ def test_robustness_asks_for_no_invariant(database: str, reads_first: str) -> No
     levels = _levels(document)
     # An update in place is as good as alone; who writes back what was read before is not.
     assert (levels["add_interest"], levels["deposit"]) == (reads_first, RC)
+    (interest,) = (one for one in document["results"] if one["transaction"] == "add_interest")
+    assert {one["status"] for one in interest["weaker"]} == {"refused"}
+    assert all(one["confirmed"] == "explored" and one["schedule"] for one in interest["weaker"])
 
 
 def test_what_a_collation_takes_for_equal_is_not_the_same_text(tmp_path: Path) -> None:

@@ -408,6 +408,61 @@ def test_three_inserters_of_one_key_and_a_rollback_are_a_deadlock_of_innodb() ->
         assert sorted((way[4], way[5])) == ["…6 1", "…6 deadlock"]
 
 
+def test_who_waited_to_insert_does_not_come_beside_who_came_meanwhile() -> None:
+    # 3 waits because 2 has locked a record that is gone; 2 puts its own there.
+    text = """
+    1: begin
+    1: insert into test values (4, 1)
+    2: begin
+    2: delete from test where value = 99
+    1: rollback
+    3: begin
+    3: insert into test values (4, 3)
+    2: insert into test values (4, 2)
+    2: insert into test values (4, 5)
+    2: commit
+    3: commit
+    """
+    (way,) = played(MARIADB, RC, text)
+    assert way[7:] == ["1", "unique", "ok", "ok", "[(1, 10), (2, 20), (4, 2)]"]
+
+
+def test_who_waited_for_a_deleted_row_sees_the_one_that_came_under_its_key() -> None:
+    text = """
+    2: begin
+    2: delete from test where id = 2
+    1: begin
+    1: insert into test values (2, 7) on duplicate key update value = value
+    3: begin
+    3: delete from test where id = 2
+    2: commit
+    1: commit
+    3: commit
+    """
+    (way,) = played(MARIADB, SER, text)
+    assert way[3] == "…6 1"
+    assert way[5] == "…7 1"
+    assert way[-1] == "[(1, 10)]"
+
+
+def test_who_asks_for_rows_locks_the_gap_against_an_inserter_that_waits_for_it() -> None:
+    text = """
+    1: begin
+    1: select id from b where a = 2
+    2: begin
+    2: select id from b where a = 2
+    1: insert into b values (4, 2)
+    3: begin
+    3: select id from b where a = 2
+    2: rollback
+    3: rollback
+    1: commit
+    """
+    tables = ("create table b (id int primary key, a int not null, key (a))",)
+    (way,) = played(MARIADB, SER, text, tables, {"b": ((1, 1),)})
+    assert way[4] == "…8 1"
+
+
 def test_the_semi_consistent_read_is_for_updates_alone() -> None:
     text = "1: begin\n1: update test set value = 11 where id = 1\n2: {} value = 20 {}"
     assert played(MARIADB, RC, text.format("update test set value = 0 where", ""))[0][2] == "1"

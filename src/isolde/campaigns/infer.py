@@ -95,6 +95,7 @@ class Inference:
         parts = tuple(part for part in application.parts if not names or part.name in names)
         self.application = replace(application, parts=parts)
         self.problem = Problem(self.application, options.invariants, options.transactions, options.database)
+        self._given = (self.application, self.problem)
         if options.from_populate:
             self._derive()
         self.writers = [name for name, one in self.problem.transactions.items() if not one.reads_only]
@@ -103,15 +104,17 @@ class Inference:
         self.vacuous: dict[str, str] = {}
         self.obligations: Obligations | None = None
 
-    def _derive(self) -> None:
+    def _derive(self, *, all_kinds: bool = False) -> None:
         """Adds what the first rows satisfy to what has to be kept, and may be assumed."""
         from isolde.campaigns.reachable import first_conditions
         from isolde.engines.infer.problem import Problem, tables_named
 
+        self.application, self.problem = self._given
         asked = [*self.problem.conditions, *self.problem.uncarried]
         places = frozenset[int]().union(*(one.writing.tables for one in self.problem.transactions.values()))
         places = places.union(*(tables_named(self.problem, one) for one in asked))
-        derived = first_conditions(self.application, {self.problem.table(place).table.name for place in places})
+        named = {self.problem.table(place).table.name for place in places}
+        derived = first_conditions(self.application, self.problem, named, all_kinds=all_kinds)
         self.application = replace(self.application, invariants=(*self.application.invariants, *derived))
         wanted = [*asked, *(one.name for one in derived)]
         self.problem = Problem(self.application, wanted, self.options.transactions, self.options.database)
@@ -123,6 +126,10 @@ class Inference:
             reason = f"not all transactions are in the fragment ({listed}), so what others do meanwhile is not known"
             return self._whole([self._open(name, reason) for name in self.problem.transactions], [], complete=False)
         prover = self.kept_alone()
+        if self.options.from_populate and any(shown is None for found in self.serial.values() for _, shown in found):
+            self.serial, self.vacuous = {}, {}
+            self._derive(all_kinds=True)
+            prover = self.kept_alone()
         search = self.search(prover)
         search.run()
         chosen = search.minimal[0] if search.minimal else None

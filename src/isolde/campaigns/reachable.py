@@ -8,7 +8,8 @@ transactions led to.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -16,6 +17,8 @@ from isolde.campaigns.refuting import Call, Refuter
 from isolde.engines.explore.invariants import holds, loaded_store
 from isolde.engines.explore.program import populated
 from isolde.engines.explore.shown import plain
+from isolde.engines.infer.nameless import found_by
+from isolde.engines.infer.problem import Problem
 from isolde.findings import BrokenInvariant, TableRows
 from isolde.semantics.concrete import Store
 from isolde.tx.dialects import Dialect
@@ -29,12 +32,39 @@ _CALLS = 400
 _OVER = "first rows: "
 
 
-def first_conditions(application: Application, named: Collection[str]) -> list[Invariant]:
-    """Conditions of the usual kinds, about tables of these names, that hold of all first rows that were drawn."""
+def first_conditions(
+    application: Application, problem: Problem, named: Collection[str], *, all_kinds: bool
+) -> list[Invariant]:
+    """Conditions of the usual kinds, about tables of these names, that hold of all first rows that were drawn.
+
+    The kinds that proofs mostly need are counters and what takes the place of keys; ``all_kinds`` has those about signs and
+    references, too, which are many.
+    """
     states = list(_drawn(application))
     tables = [table for name, table in application.schema.tables.items() if name in named]
-    guessed = [must_hold(f"{_OVER}{meaning}", query, "") for meaning, query in _guesses(tables)]
+    columns = {
+        info.table.name: [[info.table.columns[place].name for place in places] for places in found_by(problem, info)]
+        for info in problem.catalog.tables
+    }
+    looked = frozenset(_named(problem, problem.looked))
+    updated = frozenset(
+        (table, place)
+        for one in problem.transactions.values()
+        for table, places in one.writing.updates.items()
+        for place in places
+    )
+    told = _Told(looked, frozenset(_named(problem, updated)))
+    guesses = [*_counters_of(tables, columns, told), *_nameless(tables, columns)]
+    if all_kinds:
+        guesses += [*_plain(tables, told)]
+    guessed = [must_hold(f"{_OVER}{meaning}", query, "") for meaning, query in guesses]
     return [one for one in guessed if all(_holds(one, store) for store in states)]
+
+
+def _named(problem: Problem, places: Iterable[tuple[int, int]]) -> Iterator[tuple[str, str]]:
+    for position, place in places:
+        table = problem.table(position).table
+        yield table.name, table.columns[place].name
 
 
 def is_derived(name: str) -> bool:
@@ -57,10 +87,22 @@ def _holds(invariant: Invariant, store: Store) -> bool:
     return holds(invariant.name, invariant.violations, rows, lambda: loaded_store(store, rows))
 
 
-def _guesses(tables: Sequence[Table]) -> Iterator[tuple[str, str]]:
-    """A meaning and a query for violations each."""
+Columns = Mapping[str, Sequence[Sequence[str]]]
+"""By table without a key: the columns by which its rows are found, in several ways."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Tables and columns that invariants look at, and those that transactions update."""
+
+    looked: Collection[tuple[str, str]]
+    updated: Collection[tuple[str, str]]
+
+
+def _plain(tables: Sequence[Table], told: _Told) -> Iterator[tuple[str, str]]:
+    """No negative numbers, and references: a meaning and a query for violations each."""
     for table in tables:
-        for column in _numbers(table):
+        for column in (one for one in _numbers(table) if (table.name, one) in told.looked):
             yield (
                 f"{table.name}.{column} is not negative",
                 f'SELECT "{column}" FROM "{table.name}" WHERE "{column}" < 0',
@@ -68,15 +110,22 @@ def _guesses(tables: Sequence[Table]) -> Iterator[tuple[str, str]]:
     for child in tables:
         for parent in tables:
             if child is not parent:
-                yield from _references(child, parent)
-                yield from _counters(child, parent)
+                yield from _references(child, parent, told)
 
 
-def _references(child: Table, parent: Table) -> Iterator[tuple[str, str]]:
+def _counters_of(tables: Sequence[Table], columns: Columns, told: _Told) -> Iterator[tuple[str, str]]:
+    for child in tables:
+        for parent in tables:
+            for keys in [list(child.primary_key)] if child.primary_key else columns[child.name]:
+                if child is not parent:
+                    yield from _counters(child, keys, parent, told)
+
+
+def _references(child: Table, parent: Table, told: _Told) -> Iterator[tuple[str, str]]:
     if len(parent.primary_key) != 1:
         return
     (key,) = parent.primary_key
-    for column in _numbers(child):
+    for column in (one for one in _numbers(child) if {(child.name, one), (parent.name, key)} <= set(told.looked)):
         yield (
             f"{child.name}.{column} is in {parent.name}",
             f'SELECT c."{column}" FROM "{child.name}" c LEFT JOIN "{parent.name}" p ON p."{key}" = c."{column}"'
@@ -84,17 +133,45 @@ def _references(child: Table, parent: Table) -> Iterator[tuple[str, str]]:
         )
 
 
-def _counters(child: Table, parent: Table) -> Iterator[tuple[str, str]]:
-    keys = list(child.primary_key)
+def _counters(child: Table, keys: Sequence[str], parent: Table, told: _Told) -> Iterator[tuple[str, str]]:
     if not parent.primary_key or len(keys) != len(parent.primary_key) + 1 or keys[-1] not in _numbers(child):
         return
     joined = " AND ".join(f'p."{one}" = c."{other}"' for one, other in zip(parent.primary_key, keys[:-1], strict=True))
     for column in _numbers(parent):
-        if column not in parent.primary_key:
+        if (parent.name, column) in told.updated:
             yield (
                 f"{child.name}.{keys[-1]} is below {parent.name}.{column}",
                 f'SELECT c."{keys[-1]}" FROM "{child.name}" c JOIN "{parent.name}" p ON {joined}'
                 f' WHERE c."{keys[-1]}" >= p."{column}"',
+            )
+
+
+def _nameless(tables: Sequence[Table], columns: Columns) -> Iterator[tuple[str, str]]:
+    """Of tables without a key: no two rows agree in columns by which rows are found; of rows that another table names a column
+    is null."""
+    for table in tables:
+        for found in columns[table.name]:
+            shown = ", ".join(f'"{one}"' for one in found)
+            yield (
+                f"no two rows of {table.name} agree in {', '.join(found)}",
+                f'SELECT {shown} FROM "{table.name}" GROUP BY {shown} HAVING COUNT(*) > 1',
+            )
+            for other in tables:
+                for named in columns[other.name] if other is not table else ():
+                    if len(named) == len(found):
+                        yield from _null_where_named(table, found, other, named)
+
+
+def _null_where_named(
+    table: Table, found: Sequence[str], other: Table, named: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    joined = " AND ".join(f'a."{one}" = b."{two}"' for one, two in zip(found, named, strict=True))
+    for column in table.columns:
+        if column.nullable:
+            yield (
+                f"{table.name}.{column.name} is null where {other.name} names the row by {', '.join(named)}",
+                f'SELECT a."{found[0]}" FROM "{table.name}" a JOIN "{other.name}" b ON {joined}'
+                f' WHERE a."{column.name}" IS NOT NULL',
             )
 
 

@@ -29,8 +29,8 @@ _NEAR = 48
 _DRAWS = 60
 _PAIRS = 10
 _TRIPLES = 12
-_STATES_MAX = 6_000
-_SECONDS = 3.0
+STATES_MAX = 6_000
+SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Refuter:
             application=self.application,
             rows=rows,
         )
-        options = StoreOptions(self.store, self.levels[0], levels, self.settings, True, _STATES_MAX, _SECONDS)
+        options = StoreOptions(self.store, self.levels[0], levels, self.settings, True, STATES_MAX, SECONDS)
         self.explored += 1
         finding, schedules = explore_on_store(program, options)
         broken = [one for one in finding.evidence if isinstance(one, BrokenInvariant)]

@@ -77,6 +77,12 @@ def explore_on_store(program: Program, options: StoreOptions) -> tuple[Finding, 
     return finding, schedules
 
 
+def shown_violation(program: Program, options: StoreOptions, violation: Violation) -> tuple[BrokenInvariant, Schedule]:
+    """A violation with the schedule that leads to it, as it can be played."""
+    schedule = _playable(program, options, violation)
+    return _broken(program, violation, schedule), schedule
+
+
 def _verdict(found: Explored, broken: Sequence[BrokenInvariant], options: StoreOptions) -> tuple[Verdict, str]:
     method = f"store-model({options.store})"
     if broken:

@@ -28,6 +28,12 @@ from isolde.levels.specifications import CANDIDATES, DATABASES
     help=f"The levels to try, weakest first, with commas. [default: {','.join(CANDIDATES)}]",
 )
 @click.option(
+    "--encoding",
+    type=click.Choice(["states", "paper"]),
+    default="states",
+    help="How it is put to the solver; 'paper' is that of ACIDifier (POPL 2018), for comparison on its examples.",
+)
+@click.option(
     "--time", "seconds", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds for the search."
 )
 @click.option("--smtlib", metavar="DIR", help="Write every question to the solver to DIR, as SMT-LIB 2.")
@@ -52,6 +58,7 @@ def infer(
     invariants: tuple[str, ...],
     transactions: tuple[str, ...],
     candidates: str | None,
+    encoding: str,
     seconds: float | None,
     smtlib: str | None,
     cache: str | None,
@@ -70,6 +77,7 @@ def infer(
     """
     from isolde.campaigns.infer import InferOptions
     from isolde.campaigns.infer import infer as of_invariants
+    from isolde.campaigns.paper_encoding import paper_encoding
     from isolde.campaigns.robustness import robustness as of_serial_behaviour
     from isolde.campaigns.steps import with_outcomes
     from isolde.cli.explore_store import settings_named
@@ -98,7 +106,8 @@ def infer(
     )
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            result = (of_serial_behaviour if robustness else of_invariants)(found, options)
+            asked = of_serial_behaviour if robustness else paper_encoding if encoding == "paper" else of_invariants
+            result = asked(found, options)
     finally:
         line.clear()
     click.echo(printable_json(json_text(as_document(result))) if as_json else as_text(result, paint))

@@ -22,6 +22,7 @@ class Reads(Enum):
     SNAPSHOT = "one state for the transaction"
     FIRST_READ = "one state, that of the first plain read"
     COMMIT = "the state that the transaction commits to"
+    DIRTY = "rows that may never be committed: anything"
 
 
 class Writes(Enum):
@@ -53,6 +54,7 @@ _READS = {
     ReadsFrom.TRANSACTION: Reads.SNAPSHOT,
     ReadsFrom.FIRST_READ: Reads.FIRST_READ,
     ReadsFrom.LOCKED: Reads.COMMIT,
+    ReadsFrom.UNCOMMITTED: Reads.DIRTY,
 }
 _PAPER = "Kaki et al., Alone Together (POPL 2018), section 3.1"
 _PAPER_LEVELS = {
@@ -90,8 +92,6 @@ def specification(database: str, level: str, settings: Mapping[str, str] | None 
     if database not in DATABASES:
         raise UsageError(f"proofs know no database {database!r}; they know {', '.join(DATABASES)}")
     row = store_level(database, level, settings)
-    if row.reads not in _READS:
-        raise UsageError(f"{level} of {database} shows rows that may never be committed: nothing is proved at it")
     reads = _READS[row.reads]
     mutual = row.read_locks is ReadLocks.PREDICATES
     if reads is Reads.COMMIT:
@@ -111,6 +111,8 @@ def _means(store: StoreName, reads: Reads, writes: Writes, mutual: bool) -> str:
         return "serializable (towards transactions at the same level)"
     if reads is Reads.STATEMENT:
         return "read-committed"
+    if reads is Reads.DIRTY:
+        return "uncommitted reads, current writes"
     if store is not StoreName.POSTGRESQL and writes is Writes.CURRENT:
         return "snapshot reads, current writes"
     return "snapshot-isolation"

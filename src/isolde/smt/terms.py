@@ -235,3 +235,28 @@ def selected(held: Term, place: Term) -> Term:
 
 def stored(held: Term, place: Term, value: Term) -> Term:
     return z3.Store(held, place, value)
+
+
+# Records of which nothing is known but their fields, and facts about all of them
+
+
+def record_sort(name: str) -> Any:
+    return z3.DeclareSort(name)
+
+
+def record(name: str, kind: Any) -> Term:
+    return z3.Const(name, kind)
+
+
+def of_records(name: str, kinds: Sequence[Any], sort: Sort = "boolean") -> Callable[..., Term]:
+    """A function of records that nothing is known of."""
+    made = z3.Function(name, *kinds, _SORTS[sort]())
+    return lambda *records: made(*records)
+
+
+def for_all(variables: Sequence[Term], body: Term) -> Term:
+    return body if not variables or is_true(body) else z3.ForAll(list(variables), body)
+
+
+def there_is(variables: Sequence[Term], body: Term) -> Term:
+    return body if not variables or is_false(body) else z3.Exists(list(variables), body)

@@ -21,6 +21,8 @@ from isolde.smt.terms import Term
 
 def assume(book: Book, ghosts: Ghosts, condition: Condition, view: View) -> None:
     """A state satisfies an invariant."""
+    if condition.twice and not view.writes:
+        book.distinct.add((id(view.base), condition.rows[0].table.position, condition.twice))
 
     def holds(inside: Book, *keys: Key) -> Term:
         return smt.no(condition.violated(Tables(inside, ghosts, view), keys))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from isolde.engines.infer.nameless import found_by
 from isolde.engines.infer.problem import SERIAL, Problem, Writing
 from isolde.semantics.core.catalog import TableInfo
 from isolde.semantics.core.types import Sort
@@ -207,44 +208,62 @@ def _as_near(book: Book, info: TableInfo, key: Key) -> None:
 
 
 def _filled(problem: Problem, info: TableInfo, place: int) -> Iterator[Candidate]:
-    """Numbers below a counter that it did not pass before are taken: rows of another table have them, and stay."""
+    """Numbers that a counter gives out: rows of another table have them, and stay; none comes below the counter."""
     places = key_places(info)
     if places is None:
         return
     for other in problem.catalog.tables:
         named = key_places(other)
-        if other is info or named is None or len(named) != len(places) + 1:
-            continue
-        if any(info.types[a].sort is not other.types[b].sort for a, b in zip(places, named, strict=False)):
-            continue
+        for columns in found_by(problem, other) if named is None else [named]:
+            if other is info or len(columns) != len(places) + 1:
+                continue
+            if any(info.types[a].sort is not other.types[b].sort for a, b in zip(places, columns, strict=False)):
+                continue
+            counter = _Counter(info, place, other, columns)
+            called, only = f"{info.table.columns[place].name} of {info.table.name}", _at(info, [place])
+            mine, theirs = frozenset({info.position}), frozenset({other.position})
+            shown = "" if named is not None else f" ({', '.join(other.table.columns[one].name for one in columns)})"
+            name = f"{other.table.name}: new rows{shown} are not below {called}"
+            yield Candidate(name, other, counter.above, mine, theirs, only | _at(other, columns))
+            if named is not None:
+                name = f"{other.table.name}: numbers below {called} are taken"
+                yield Candidate(name, other, counter.filled, mine | theirs, frozenset(), only)
 
-        def step(book: Book, old: State, new: State, key: Key, other: TableInfo = other) -> Term:
-            counter = key[:-1]
-            _as_near(book, info, counter)
-            before, after = old.row(info, counter), new.row(info, counter)
-            row, later = old.row(other, key), new.row(other, key)
-            passed = smt.both(
-                before.there,
-                after.there,
-                before.values[place].known <= key[-1],
-                key[-1] < after.values[place].known,
-            )
-            stays = smt.implies(before.there, after.there)
-            return smt.both(stays, smt.implies(row.there, later.there), smt.implies(passed, later.there))
 
-        def above(book: Book, old: State, new: State, key: Key, other: TableInfo = other) -> Term:
-            counter = key[:-1]
-            _as_near(book, info, counter)
-            before, after = old.row(info, counter), new.row(info, counter)
-            low = before.values[place].known
-            rises = smt.implies(before.there, smt.both(after.there, low <= after.values[place].known))
-            comes = smt.both(new.row(other, key).there, smt.no(old.row(other, key).there))
-            near = smt.both(after.there, smt.implies(before.there, low <= key[-1]))
-            return smt.both(rises, smt.implies(comes, near))
+@dataclass(frozen=True, slots=True)
+class _Counter:
+    """``place``: the column of ``info`` that counts; ``columns`` of ``other`` name its row, the last of them is the number."""
 
-        called, only = f"{info.table.columns[place].name} of {info.table.name}", _at(info, [place])
-        mine, theirs = frozenset({info.position}), frozenset({other.position})
-        name = f"{other.table.name}: new rows are not below {called}"
-        yield Candidate(name, other, above, mine, theirs, only)
-        name = f"{other.table.name}: numbers below {called} are taken"
-        yield Candidate(name, other, step, mine | theirs, frozenset(), only)
+    info: TableInfo
+    place: int
+    other: TableInfo
+    columns: tuple[int, ...]
+
+    def filled(self, book: Book, old: State, new: State, key: Key) -> Term:
+        info, other = self.info, self.other
+        counter = key[:-1]
+        _as_near(book, info, counter)
+        before, after = old.row(info, counter), new.row(info, counter)
+        row, later = old.row(other, key), new.row(other, key)
+        passed = smt.both(
+            before.there,
+            after.there,
+            before.values[self.place].known <= key[-1],
+            key[-1] < after.values[self.place].known,
+        )
+        stays = smt.implies(before.there, after.there)
+        return smt.both(stays, smt.implies(row.there, later.there), smt.implies(passed, later.there))
+
+    def above(self, book: Book, old: State, new: State, key: Key) -> Term:
+        # Of a row that is not there the columns are any numbers: so the counter is any one.
+        info, other = self.info, self.other
+        later, row = new.row(other, key), old.row(other, key)
+        *counter, number = (later.values[column].known for column in self.columns)
+        _as_near(book, info, tuple(counter))
+        before, after = old.row(info, tuple(counter)), new.row(info, tuple(counter))
+        low = before.values[self.place].known
+        rises = smt.implies(before.there, smt.both(after.there, low <= after.values[self.place].known))
+        alike = smt.every(same(row.values[column], later.values[column]) for column in self.columns)
+        comes = smt.both(later.there, smt.no(smt.both(row.there, alike)))
+        near = smt.both(after.there, smt.implies(before.there, low <= number))
+        return smt.both(rises, smt.implies(comes, near))

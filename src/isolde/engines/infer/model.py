@@ -10,7 +10,7 @@ from isolde.engines.infer.obligations import Case, Instances, Obligations
 from isolde.engines.infer.problem import SERIAL, Problem
 from isolde.semantics.core.catalog import TableInfo
 from isolde.semantics.core.types import Sort, ValueType
-from isolde.semantics.sets.ghosts import Ghost
+from isolde.semantics.sets.aggregates import Ghost
 from isolde.semantics.sets.state import Book, Key, View
 from isolde.semantics.sets.values import RowsValue, RowValue, Symbol, Value
 from isolde.smt import terms as smt

@@ -27,11 +27,16 @@ from isolde.engines.infer.mutual import Mutual
 from isolde.engines.infer.problem import Problem, TransactionProblem
 from isolde.levels.specifications import Specification
 from isolde.semantics.core.catalog import TableInfo
-from isolde.semantics.sets.ghosts import ties
+from isolde.semantics.core.nodes import Column
+from isolde.semantics.core.types import Sort
+from isolde.semantics.sets.aggregates import Ghost
 from isolde.semantics.sets.invariants import Condition
+from isolde.semantics.sets.joined import Joined
 from isolde.semantics.sets.path import Path
 from isolde.semantics.sets.queries import Tables
 from isolde.semantics.sets.state import Base, Book, Committed, Key, Universal, View
+from isolde.semantics.sets.ties import compared, ties
+from isolde.semantics.sets.values import key_places
 from isolde.smt import terms as smt
 from isolde.smt.terms import Solver, Term
 
@@ -58,10 +63,12 @@ class Instances:
         self._done: set[tuple[int, tuple[tuple[int, ...], ...]]] = set()
         self._facts = 0
         self._tied: set[tuple[int, str, tuple[int, ...]]] = set()
+        self._compared: set[tuple[object, ...]] = set()
 
     def copy(self) -> Instances:
         new = Instances(self.book.copy(), self.deepest)
         new._done, new._facts, new._tied = set(self._done), self._facts, set(self._tied)
+        new._compared = set(self._compared)
         return new
 
     def grown(self, rounds: int = ROUNDS) -> list[Term]:
@@ -99,6 +106,38 @@ class Instances:
                 self.book.depth = max(depth, 1)
                 ties(self.book, view, ghost, group, near=depth == 0)
                 self.book.depth = 0
+        self._compare()
+
+    def _compare(self) -> None:
+        """Sums over rows that were written without being counted, with others of the same group."""
+        near = [
+            (index, (view, ghost, group))
+            for index, (view, ghost, group, depth) in self.book.uses.items()
+            if depth == 0 and ghost.kind in {"count", "sum"} and not isinstance(ghost, Joined)
+        ]
+        for index, one in near:
+            if not one[1].opaque(one[0]):
+                continue
+            for other_index, other in near:
+                pair = (index, other_index)
+                if other_index == index or pair in self._compared or pair[::-1] in self._compared:
+                    continue
+                if one[1].kind == other[1].kind and _same_group(one, other):
+                    self._compared.add(pair)
+                    compared(self.book, one, other)
+
+
+def _same_group(one: tuple[View, Ghost, Key], other: tuple[View, Ghost, Key]) -> bool:
+    """Whether two aggregates are of rows of one table with the same columns, written alike."""
+    named = [
+        {
+            (node.place, *smt.identity([term]))
+            for node, term in zip(ghost.groups, group, strict=True)
+            if isinstance(node, Column)
+        }
+        for _, ghost, group in (one, other)
+    ]
+    return one[1].table is other[1].table and len(named[0]) == len(one[1].groups) and named[0] == named[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,18 +422,27 @@ class Obligations:
             if one.table is table
         }
 
-    @staticmethod
-    def _focuses(case: Case, ready: Ready) -> Iterator[list[Term]]:
+    def _named(self, case: Case, table: TableInfo, key: Key) -> Key:
+        """What a row is known by: its key, or the numbers in it that invariants look at."""
+        if key_places(table) is not None:
+            return key
+        row = case.last.row(table, key)
+        looked = sorted(place for position, place in self.problem.looked if position == table.position)
+        terms = [row.values[place].term for place in looked if table.types[place].sort is Sort.INTEGER]
+        return tuple(terms) or key
+
+    def _focuses(self, case: Case, ready: Ready) -> Iterator[list[Term]]:
         """The rounds of loops to look at: any choice is sound, those that the goal's rows name are tried."""
         if not case.path.focus:
             yield []
             return
-        for index in range(max(len(key) for _, key in ready.rows) if ready.rows else 1):
+        named = [(table, key, self._named(case, table, key)) for table, key in ready.rows]
+        for index in range(max(len(told) for _, _, told in named) if named else 1):
             equal = []
-            for table, key in ready.rows:
+            for table, key, told in named:
                 for focus in case.path.focus:
                     if focus.table is None:
-                        equal.append(smt.equal(focus.key[0], key[index % len(key)]))
+                        equal.append(smt.equal(focus.key[0], told[index % len(told)]))
                     elif focus.table is table:
                         equal.append(smt.all_equal(focus.key, key))
                 if equal:

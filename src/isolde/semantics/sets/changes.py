@@ -7,6 +7,7 @@ from functools import partial
 
 from isolde.levels.specifications import Reads, Writes
 from isolde.semantics.core.catalog import TableInfo
+from isolde.semantics.core.nodes import Expression, below, query_of
 from isolde.semantics.core.plan import Visit, plan
 from isolde.semantics.core.relations import Delete, Insert, OnConflict, Update
 from isolde.semantics.sets.expressions import Environment
@@ -29,7 +30,7 @@ class Changes:
         self.ghosts, self.path, self.book = ghosts, path, path.book
 
     def _tables(self, view: View) -> Tables:
-        return Tables(self.book, self.ghosts, view)
+        return Tables(self.book, self.ghosts, view, self.path.timeline.dirty)
 
     # UPDATE and DELETE
 
@@ -94,18 +95,38 @@ class Changes:
             return smt.choose(written, smt.number(1), smt.number(0))
         self.path.timeline.keep_all(self.book, info, check, Universal((info,), hit))
         equations = tuple(self._equations(change, seen, env))
-        self.path.writes += (Write(info, lambda key: (hit(book, key), after(key)), None, columns, equations),)
+        alone = self._alone(info, hit) if key_places(info) is None else None
+        self.path.writes += (
+            Write(info, lambda key: (hit(book, key), after(key)), None, columns, equations, alone=alone),
+        )
         many = self.book.fresh("many")
         self.book.fact(many >= 0)
         return many
 
+    def _alone(self, info: TableInfo, hit: Callable[[Book, Key], Term]) -> tuple[Key, Term]:
+        """A row such that either no other is hit, or there are two that are."""
+        book = self.book
+        one, other = book.fresh_key(info, "hit"), book.fresh_key(info, "hit")
+        alone = book.fresh("alone", "boolean")
+        two = smt.both(hit(book, one), hit(book, other), smt.no(smt.all_equal(one, other)))
+        book.fact(smt.either(alone, two))
+        book.universals.append(
+            Universal(
+                (info,),
+                lambda inside, key: smt.either(smt.no(alone), smt.no(hit(inside, key)), smt.all_equal(key, one)),
+            )
+        )
+        return one, alone
+
     @staticmethod
     def _equations(change: Update | Delete, seen: Tables, env: Environment) -> Iterator[tuple[int, Term]]:
-        places = key_places(change.scan.table) or ()
+        changed = {one.place for one in change.sets} if isinstance(change, Update) else set()
         for node in change.where:
             found = equation(node, {change.scan.id})
-            if found is not None and found[0].place in places:
-                yield places.index(found[0].place), seen.reader().value(found[1], env).known
+            if found is not None and found[0].place not in changed and not _asks(found[1]):
+                value = seen.reader().value(found[1], env)
+                if value.term is not None:
+                    yield found[0].place, value.term
 
     def _not_null(self, info: TableInfo, written: Term, new: Row) -> None:
         nonnull = info.nonnull
@@ -147,8 +168,10 @@ class Changes:
                 raise outside("ON CONFLICT in a table without a primary key")
             key = self.book.fresh_key(info, "inserted")
             self.path.fresh_rows.append((info, key))
+            # Nor is it one that another round of a loop has made.
+            self.book.fact(smt.no(self.path.view(commit).row(info, key).there))
             self._not_null(info, smt.TRUE, new)
-            self._write(info, key, smt.TRUE, new, None)
+            self._write(info, key, smt.TRUE, _with_values(info, new), None)
             return smt.number(1)
         key = terms_of([values[place] for place in places])
         self.book.point(info, key)
@@ -157,7 +180,7 @@ class Changes:
         self._not_null(info, smt.TRUE, new)
         # A key that is taken fails; one that is free is kept free by the insert.
         self.book.fact(smt.no(self.path.view(commit).row(info, key).there))
-        self._write(info, key, smt.TRUE, new, None)
+        self._write(info, key, smt.TRUE, _with_values(info, new), None)
         return smt.number(1)
 
     def _resolved(self, conflict: OnConflict, info: TableInfo, key: Key, new: Row) -> Term:
@@ -197,3 +220,13 @@ class Changes:
         timeline.keep(self.book, Lock(info, key, smt.TRUE, commit))
         self._write(info, key, smt.TRUE, row, None, replaces=True)
         return smt.number(1)
+
+
+def _with_values(info: TableInfo, row: Row) -> Row:
+    """A row that was inserted: where a column takes no null, the value is none."""
+    values = zip(row.values, info.nonnull, strict=True)
+    return Row(row.there, tuple(Value(one.term) if nonnull else one for one, nonnull in values))
+
+
+def _asks(node: Expression) -> bool:
+    return any(query_of(part) is not None for part in below(node))

@@ -40,7 +40,7 @@ class Fetching:
 
     def tables(self, base: Base, book: Book | None = None) -> Tables:
         view = self._views.setdefault(id(base), self.path.view(base))
-        return Tables(book or self.book, self.ghosts, view)
+        return Tables(book or self.book, self.ghosts, view, self.path.timeline.dirty)
 
     def all(self, statement: Statement) -> RowsValue:
         """Rows that a loop may go through: how many there are is not known."""
@@ -54,7 +54,7 @@ class Fetching:
             return RowsValue(many, types)
         base = self.path.timeline.plain(self.book)
         self.path.read(statement, self.path.env.copy(), base, base)
-        return RowsValue(many, types, self._chosen(statement, base))
+        return RowsValue(many, types, None if self.path.timeline.dirty else self._chosen(statement, base))
 
     def _chosen(self, query: Query, base: Base) -> Selected | None:
         if query.grouping is not None or query.distinct is not None or query.source is None:
@@ -79,6 +79,8 @@ class Fetching:
         else:
             search = check = self.path.timeline.plain(self.book)
             self.path.read(query, self.path.env.copy(), search, search)
+            if self.path.timeline.dirty and query.source is not None:
+                return self.anything(query)
         try:
             if query.grouping is not None:
                 if search is not check and not _pointed(query):

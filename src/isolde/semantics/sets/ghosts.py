@@ -1,29 +1,22 @@
-"""Aggregates as functions of a state and a group: ghosts, which follow every write.
-
-A count or a sum of a state that nothing is known of is a function that nothing is known of; a write of one row changes it by what
-the row adds after the write less what it added before. A largest or smallest value is a bound of all rows and the value of one.
-What a group has to do with single rows is said in ``ties``.
-"""
+"""The ghosts of an application: one for each aggregate, whoever asks for it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
 
-from isolde.semantics.core.catalog import TableInfo
 from isolde.semantics.core.nodes import Apply, Column, Expression, below
-from isolde.semantics.core.plan import Plan, Visit, depends_on, plan
+from isolde.semantics.core.plan import Visit, depends_on, plan
 from isolde.semantics.core.primitives import IS_NOT_NULL, Primitive
 from isolde.semantics.core.relations import Aggregate, Join, Scan, Source, scans
 from isolde.semantics.core.types import BOOLEAN, ValueType
-from isolde.semantics.sets.expressions import Environment, Reader
-from isolde.semantics.sets.state import Base, Book, Key, Rest, Universal, View
-from isolde.semantics.sets.values import Value, key_places, outside, terms_of
-from isolde.smt import terms as smt
+from isolde.semantics.sets.aggregates import Ghost, Kind
+from isolde.semantics.sets.joined import Joined
+from isolde.semantics.sets.state import Book, View
+from isolde.semantics.sets.values import Value, key_places, outside
 from isolde.smt.terms import Term
 
-Kind = Literal["count", "sum", "max", "min"]
 _KINDS: dict[str, Kind] = {
     "len": "count",
     "sum_integers": "sum",
@@ -31,161 +24,6 @@ _KINDS: dict[str, Kind] = {
     "maximum": "max",
     "minimum": "min",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What one row contributes: whether it counts, its group, its measure."""
-
-    counts: Term
-    group: Key
-    measure: Term
-
-
-@dataclass(eq=False)
-class Ghost:
-    """An aggregate of ``operand`` over rows of one table (``scan``; others are found from it by their keys), by ``groups``.
-
-    ``depends``: the columns of each table that it looks at, the place of its own table included.
-    """
-
-    scan: Scan
-    way: Plan
-    groups: tuple[Expression, ...]
-    kind: Kind
-    operand: Expression | None
-    name: str
-    depends: dict[int, frozenset[int]]
-    count: Ghost | None = None
-    """How many rows it is of; ``None`` if that is what it counts."""
-    opposite: Ghost | None = None
-    """Of the largest the smallest, and the other way round, where they number the rows of a group: no two rows share one."""
-    _parts: dict[tuple[int, tuple[int, ...]], tuple[View, Key, Part]] = field(default_factory=dict)
-    _functions: dict[str, tuple[Any, Callable[..., Term]]] = field(default_factory=dict)
-    _values: dict[tuple[int, tuple[int, ...]], tuple[View, Key, Term]] = field(default_factory=dict)
-
-    @property
-    def table(self) -> TableInfo:
-        return self.scan.table
-
-    def part(self, book: Book, view: View, key: Key) -> Part:
-        """What the row of this key contributes in this state."""
-        index = (id(view), smt.identity(key))
-        if index not in self._parts:
-            env = Environment(rows={self.scan.id: view.row(self.table, key).values})
-            there = view.row(self.table, key).there
-            reader = Reader(book)
-            conditions = [there, *_followed(view, self.scan, self.way, env, reader)]
-            groups = [reader.value(node, env) for node in self.groups]
-            conditions += [smt.no(value.null) for value in groups]
-            measure = smt.number(1) if self.operand is None else reader.value(self.operand, env).known
-            self._parts[index] = (view, key, Part(smt.every(conditions), terms_of(groups), measure))
-        return self._parts[index][2]
-
-    def term(self, book: Book, view: View, group: Key) -> Term:
-        """The aggregate of a group; what it is of no rows has to be asked of the count."""
-        index = (id(view), smt.identity(group))
-        if index not in self._values:
-            self._values[index] = (view, group, self._term(book, view, group))
-        return self._values[index][2]
-
-    def _term(self, book: Book, view: View, group: Key) -> Term:
-        if not view.writes or not self.touched(view):
-            return self._function(view.base, f"{view.base.name}")(*group)
-        write = view.writes[-1]
-        if not self._looks_at(write.table, write.changed):
-            return self.term(book, view.before, group)
-        if write.table is self.table and write.rest is not None and self.kind in {"count", "sum"}:
-            return self._other_rounds(book, view, write.rest, group)
-        if self.kind in {"max", "min"} or write.table is not self.table or write.key is None:
-            return self._function(view, f"{view.name}.{id(view)}")(*group)
-        old, new = self.part(book, view.before, write.key), self.part(book, view, write.key)
-        book.point(self.table, write.key)
-        return self.term(book, view.before, group) + _added(new, group) - _added(old, group)
-
-    def _other_rounds(self, book: Book, view: View, rest: Rest, group: Key) -> Term:
-        """A group that other rounds of a loop cannot reach is as before; one that all of them add to grows by their number."""
-        before = self.term(book, view.before, group)
-        places = key_places(self.table) or ()
-        fixed, numbered = list[Term](), list[Term]()
-        for node, term in zip(self.groups, group, strict=True):
-            if isinstance(node, Column) and node.source == self.scan.id and node.place in places:
-                place = places.index(node.place)
-                if place in rest.fixed:
-                    fixed.append(smt.equal(term, rest.fixed[place]))
-                if place in rest.numbered:
-                    numbered.append(smt.equal(term, rest.numbered[place]))
-        unknown = self._function(view, f"{view.name}.{id(view)}")(*group)
-        exactly = rest.many is not None and self.kind == "count" and not self.way.last and len(self.way.steps) == 1
-        if exactly and len(fixed) == len(self.groups):
-            step = self.way.steps[0]
-            if not step.conditions:
-                return before + smt.choose(smt.every(fixed), rest.many, smt.number(0))
-        return smt.choose(smt.either(smt.no(smt.every(fixed)), *numbered), before, unknown)
-
-    def touched(self, view: View) -> bool:
-        return any(self._looks_at(write.table, write.changed) for write in view.writes)
-
-    def _looks_at(self, table: TableInfo, changed: frozenset[int] | None) -> bool:
-        seen = self.depends.get(table.position)
-        return seen is not None and (changed is None or bool(seen & changed))
-
-    def _function(self, of: View | Base, name: str) -> Callable[..., Term]:
-        if name not in self._functions:
-            made = smt.function(f"{self.kind}[{self.name}]@{name}", len(self.groups), "integer")
-            self._functions[name] = (of, made)
-        return self._functions[name][1]
-
-
-def _numbers(ghost: Ghost) -> bool:
-    """Whether the group and the measure make up the key of the table, and nothing is left out."""
-    nodes = [*ghost.groups, ghost.operand]
-    if not all(isinstance(node, Column) and node.source == ghost.scan.id for node in nodes) or ghost.way.last:
-        return False
-    step = ghost.way.steps[0]
-    places = [node.place for node in nodes if isinstance(node, Column)]
-    return len(ghost.way.steps) == 1 and not step.conditions and sorted(places) == sorted(key_places(ghost.table) or ())
-
-
-def _dense(book: Book, view: View, ghost: Ghost, group: Key, many: Term) -> None:
-    """There are no more rows than numbers from the smallest to the largest; if there are as many, all of them are there."""
-    assert ghost.opposite is not None
-    book.use(view, ghost.opposite, group)
-    one, other = ghost.term(book, view, group), ghost.opposite.term(book, view, group)
-    low, high = (one, other) if ghost.kind == "min" else (other, one)
-    book.fact(smt.implies(many >= 1, many <= high - low + 1))
-    assert isinstance(ghost.operand, Column)
-    named = {node.place: term for node, term in zip(ghost.groups, group, strict=True) if isinstance(node, Column)}
-    places = key_places(ghost.table) or ()
-    number = places.index(ghost.operand.place)
-
-    def there(_: Book, key: Key) -> Term:
-        alike = smt.every(smt.equal(key[places.index(place)], term) for place, term in named.items())
-        between = smt.both(low <= key[number], key[number] <= high, many == high - low + 1, many >= 1)
-        return smt.implies(smt.both(alike, between), view.row(ghost.table, key).there)
-
-    book.universals.append(Universal((ghost.table,), there))
-    for term in (low + 1, high):
-        book.point(ghost.table, tuple(named.get(place, term) for place in places))
-
-
-def _added(part: Part, group: Key) -> Term:
-    return smt.choose(smt.both(part.counts, smt.all_equal(part.group, group)), part.measure, smt.number(0))
-
-
-def _followed(view: View, scan: Scan, way: Plan, env: Environment, reader: Reader) -> Iterator[Term]:
-    """The conditions on the way from a row to those that it names by their keys."""
-    for step in way.steps:
-        assert isinstance(step, Visit)
-        if step.source is not scan:
-            assert isinstance(step.source, Scan)
-            assert step.access is not None
-            keys = [reader.value(node, env) for node in step.access.keys]
-            row = view.row(step.source.table, terms_of(keys))
-            env.rows[step.source.id] = row.values
-            yield smt.both(row.there, *(smt.no(value.null) for value in keys))
-        yield reader.holds(step.conditions, env)
-    yield reader.holds(way.last, env)
 
 
 class Ghosts:
@@ -253,9 +91,8 @@ class Ghosts:
         first = way.steps[0] if way.steps else None
         if not isinstance(first, Visit) or not isinstance(first.source, Scan):
             raise outside("an aggregate over something other than tables")
-        for step in way.steps[1:]:
-            if not _found_by_key(step):
-                raise outside("an aggregate over a join that does not follow a primary key")
+        if not all(_found_by_key(step) for step in way.steps[1:]):
+            return self._joined(source, where, groups, kind, operand)
         ids = {leaf.id: number for number, leaf in enumerate(leaves)}
         names = [leaf.table.table.name if isinstance(leaf, Scan) else "?" for leaf in leaves]
         conditions = sorted(spelled(node, ids) for node in (*where, *_joined_on(source)))
@@ -265,6 +102,72 @@ class Ghosts:
             nodes = [*where, *_joined_on(source), *groups, *([operand] if operand is not None else [])]
             self._known[name] = Ghost(first.source, way, groups, kind, operand, name, _depends(leaves, nodes))
         return self._known[name]
+
+    def _joined(
+        self,
+        source: Source,
+        where: tuple[Expression, ...],
+        groups: tuple[Expression, ...],
+        kind: Kind,
+        operand: Expression | None,
+    ) -> Ghost:
+        """Rows of one table, by which the groups are, with those of another that equations find."""
+        leaves = [leaf for leaf in scans(source) if isinstance(leaf, Scan)]
+        owners = {one for node in groups for one in depends_on(node)}
+        if len(leaves) != 2 or len(list(scans(source))) != 2 or len(owners) != 1 or kind in {"max", "min"}:
+            raise outside("an aggregate over a join that does not follow a primary key")
+        scan = next(leaf for leaf in leaves if leaf.id in owners)
+        other = next(leaf for leaf in leaves if leaf.id not in owners)
+        own, others, links = _divided((*where, *_joined_on(source)), scan, other)
+        if operand is not None and depends_on(operand) != {other.id}:
+            raise outside("an aggregate over a join of what is not in the joined table")
+        ids = {scan.id: 0, other.id: 1}
+        shown = [
+            " & ".join(sorted(spelled(node, ids) for node in (*where, *_joined_on(source)))),
+            ",".join(spelled(node, ids) for node in groups),
+        ]
+        tables = f"{scan.table.table.name},{other.table.table.name}"
+        name = f"{kind} {'' if operand is None else spelled(operand, ids)} of joined {tables}" + " by ".join(shown)
+        if name not in self._known:
+            ordered = sorted(links, key=lambda pair: spelled(pair[0], {other.id: 0}))
+            columns = tuple(column for _, column in ordered)
+            each = self._made(other, tuple(others), tuple(found for found, _ in ordered), kind, operand)
+            if kind == "sum":
+                each.count = self._made(other, tuple(others), tuple(found for found, _ in ordered), "count", None)
+            matching = self._made(scan, tuple(own), (*groups, *columns), "count", None)
+            nodes = [*where, *_joined_on(source), *groups, *([operand] if operand is not None else [])]
+            self._known[name] = Joined(
+                scan, plan(scan, tuple(own)), groups, kind, operand, name, _depends(leaves, nodes),
+                links=columns, each=each, matching=matching,
+            )  # fmt: skip
+        return self._known[name]
+
+
+def _divided(
+    conditions: Sequence[Expression], scan: Scan, other: Scan
+) -> tuple[list[Expression], list[Expression], list[tuple[Column, Column]]]:
+    """Conditions of a join: those of the one table, those of the other, and columns of the other with what they are equal to."""
+    own, others, links = list[Expression](), list[Expression](), list[tuple[Column, Column]]()
+    for node in conditions:
+        sources = depends_on(node)
+        if sources <= {scan.id}:
+            own.append(node)
+        elif sources == {other.id}:
+            others.append(node)
+        else:
+            found = _linked(node, scan, other)
+            if found is None:
+                raise outside("an aggregate over a join by something other than equations")
+            links.append(found)
+    return own, others, links
+
+
+def _linked(node: Expression, scan: Scan, other: Scan) -> tuple[Column, Column] | None:
+    if isinstance(node, Apply) and node.primitive.name == "=":
+        for one, two in (node.arguments, node.arguments[::-1]):
+            if isinstance(one, Column) and isinstance(two, Column) and (one.source, two.source) == (other.id, scan.id):
+                return one, two
+    return None
 
 
 def _found_by_key(step: Any) -> bool:
@@ -317,50 +220,11 @@ def spelled(node: Any, ids: dict[int, int]) -> str:
     return repr(node)
 
 
-def ties(book: Book, view: View, ghost: Ghost, group: Key, *, near: bool) -> None:
-    """What a group's aggregate has to do with single rows, as facts and as facts about all rows.
-
-    ``near``: the transaction or the goal asks for it; of others, counts and sums are not told which rows they are of.
-    """
-    count = ghost.count or ghost
-    many = count.term(book, view, group)
-    book.fact(many >= 0)
-    value = ghost.term(book, view, group)
-
-    def belongs(inside: Book, key: Key) -> Term:
-        part = count.part(inside, view, key)
-        return smt.both(part.counts, smt.all_equal(part.group, group))
-
-    book.universals.append(Universal((ghost.table,), lambda inside, key: smt.implies(belongs(inside, key), many >= 1)))
-
-    if not near and ghost.kind in {"count", "sum"}:
-        book.fact(smt.implies(many == 0, value == 0))
-        return
-    witness = book.fresh_key(ghost.table, "witness")
-    book.fact(smt.implies(many >= 1, belongs(book, witness)))
-
-    def two(inside: Book, one: Key, other: Key) -> Term:
-        return smt.implies(
-            smt.both(belongs(inside, one), belongs(inside, other), smt.no(smt.all_equal(one, other))), many >= 2
-        )
-
-    match ghost.kind:
-        case "count":
-            book.universals.append(Universal((ghost.table, ghost.table), two))
-            other = book.fresh_key(ghost.table, "witness")
-            book.fact(smt.implies(many >= 2, smt.both(belongs(book, other), smt.no(smt.all_equal(other, witness)))))
-        case "sum":
-            book.fact(smt.implies(many == 0, value == 0))
-            alone = ghost.part(book, view, witness).measure
-            book.fact(smt.implies(many == 1, value == alone))
-        case "max" | "min":
-            least = ghost.kind == "min"
-
-            def bounded(inside: Book, key: Key) -> Term:
-                measure = ghost.part(inside, view, key).measure
-                return smt.implies(belongs(inside, key), measure >= value if least else measure <= value)
-
-            book.universals.append(Universal((ghost.table,), bounded))
-            if ghost.opposite is not None:
-                _dense(book, view, ghost, group, many)
-            book.fact(smt.implies(many >= 1, ghost.part(book, view, witness).measure == value))
+def _numbers(ghost: Ghost) -> bool:
+    """Whether the group and the measure make up the key of the table, or it has none, and nothing is left out."""
+    nodes = [*ghost.groups, ghost.operand]
+    if not all(isinstance(node, Column) and node.source == ghost.scan.id for node in nodes) or ghost.way.last:
+        return False
+    step, own = ghost.way.steps[0], key_places(ghost.table)
+    places = [node.place for node in nodes if isinstance(node, Column)]
+    return len(ghost.way.steps) == 1 and not step.conditions and (own is None or sorted(places) == sorted(own))

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from isolde.semantics.core.nodes import Column, below, query_of
+from isolde.semantics.core.nodes import Aggregated, Apply, Column, Constant, below, query_of
 from isolde.semantics.core.relations import Delete, Derived, Insert, Query, Scan, Statement, query_parts, scans
 from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.ghosts import Ghosts
 from isolde.semantics.sets.queries import Free, Tables
 from isolde.semantics.sets.state import Base, Book, Key, Names, View
 from isolde.semantics.sets.values import outside
+from isolde.smt import terms as smt
 from isolde.smt.terms import Term
 
 
@@ -30,9 +31,13 @@ class Condition:
     tables: frozenset[int]
     aggregates: bool
     columns: frozenset[tuple[int, int]]
+    twice: frozenset[int] = frozenset()
+    """Of two different rows of a table it says that they are not alike in these columns."""
 
     def violated(self, tables: Tables, keys: Sequence[Key]) -> Term:
         """That the rows of these keys violate it."""
+        if self.twice:
+            return _alike(self.rows[0], self.twice, tables, keys)
         given = dict(zip((scan.id for scan in self.rows), keys, strict=True))
         return _violated(self.query, tables, lambda scan: given[scan.id])
 
@@ -42,6 +47,12 @@ def condition(name: str, query: Query, ghosts: Ghosts) -> Condition:
     if query.limit is not None or query.offset is not None:
         raise outside("a limited query for violations")
     book = Book(Names())
+    if _counts_twice(query):
+        (scan,) = scans(query.source)
+        assert isinstance(scan, Scan)
+        columns = frozenset(_columns(query))
+        places = frozenset(place for _, place in columns)
+        return Condition(name, query, (scan, scan), frozenset({scan.table.position}), False, columns, places)
     rows: list[Scan] = []
 
     def free(scan: Scan) -> Key:
@@ -50,6 +61,36 @@ def condition(name: str, query: Query, ghosts: Ghosts) -> Condition:
 
     _violated(query, Tables(book, ghosts, View(Base(f"shape of {name}"))), free)
     return Condition(name, query, tuple(rows), frozenset(tables_of(query)), bool(book.uses), frozenset(_columns(query)))
+
+
+def _counts_twice(query: Query) -> bool:
+    """``SELECT … FROM table GROUP BY columns HAVING COUNT(*) > 1``, of columns that are never null."""
+    grouping = query.grouping
+    if (
+        grouping is None
+        or grouping.whole
+        or not isinstance(query.source, Scan)
+        or query.where
+        or len(grouping.having) != 1
+    ):
+        return False
+    if not all(isinstance(node, Column) and node.nonnull for node in grouping.keys):
+        return False
+    (having,) = grouping.having
+    if not isinstance(having, Apply) or having.primitive.name != ">" or len(having.arguments) != 2:
+        return False
+    many, one = having.arguments
+    if not isinstance(many, Aggregated) or not isinstance(one, Constant) or one.value != 1:
+        return False
+    aggregate = grouping.aggregates[many.place]
+    counted = aggregate.operand is None or aggregate.operand.nonnull
+    return getattr(aggregate.function, "__name__", "") == "len" and aggregate.distinct is None and counted
+
+
+def _alike(scan: Scan, places: frozenset[int], tables: Tables, keys: Sequence[Key]) -> Term:
+    one, other = (tables.book.row(tables.view, scan.table, key) for key in keys)
+    alike = smt.every(smt.equal(one.values[place].known, other.values[place].known) for place in sorted(places))
+    return smt.both(one.there, other.there, smt.no(smt.all_equal(*keys)), alike)
 
 
 def _violated(query: Query, tables: Tables, free: Free) -> Term:

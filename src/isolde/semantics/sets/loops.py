@@ -20,7 +20,7 @@ from isolde.semantics.core.relations import Query
 from isolde.semantics.core.types import Sort, ValueType
 from isolde.semantics.sets.havoc import all_steps
 from isolde.semantics.sets.state import At, Book, Key, Rest, Write
-from isolde.semantics.sets.values import Row, Value, column_sort, key_size
+from isolde.semantics.sets.values import Row, Value, column_sort, key_places, key_size
 from isolde.smt import terms as smt
 from isolde.smt.terms import Term
 
@@ -112,15 +112,19 @@ def others(
     found: dict[tuple[object, ...], Write] = {}
     for way in ways:
         for write in way:
-            parts = dict(enumerate(write.key)) if write.key is not None else dict(write.equations)
+            given = _given(write, ways, since)
+            parts = _parts(write, ways)
             fixed = {place: term for place, term in parts.items() if _before(term, since)}
             apart = tuple(found_ for one in index if (found_ := _places(parts, one)) is not None)
             numbered = {place: term for one in apart if len(one) == 1 for place, term in one.items()}
             alone = many is not None and all(_inserts_once(one, write.table) for one in ways)
             like = (write.table.position, write.changed, _inserted(write), _named(fixed), *map(_named, apart))
+            like += (tuple((place, *smt.identity([one.term, one.null])) for place, one in given.items()),)
             if like not in found:
                 name = book.names.fresh("others")
-                rest = Rest(fixed, numbered, many if alone else None, tuple(one for one in apart if len(one) > 1))
+                rest = Rest(
+                    fixed, numbered, many if alone else None, tuple(one for one in apart if len(one) > 1), given
+                )
                 found[like] = Write(write.table, _any_rows(write, name, rest), None, write.changed, (), rest)
     several = {one.table.position for one in found.values() if sum(o.table is one.table for o in found.values()) > 1}
     # Where ways through a round insert in different places, it is not known how many rows come to which.
@@ -130,6 +134,43 @@ def others(
         else replace(one, rest=replace(one.rest, many=None))
         for one in found.values()
     ]
+
+
+def _parts(write: Write, ways: Sequence[Sequence[Write]]) -> dict[int, Term]:
+    """Columns of the rows that a statement of a round writes, by place, as far as they are the same as long as the loop runs."""
+    places = key_places(write.table)
+    keyed = dict(zip(places, write.key, strict=True)) if places is not None and write.key is not None else {}
+    if write.key is None:
+        mine = [one for way in ways for one in way if one.table is write.table]
+        updated = set[int]().union(*(one.changed for one in mine if one.changed is not None))
+        if any(one.replaces for one in mine):
+            # INSERT … ON CONFLICT changes any column, but for those of the key.
+            updated |= set(range(len(write.table.types))) - set(places or ())
+        return {place: term for place, term in write.equations if place not in updated}
+    if _inserted(write) and _inserts_alone(write.table, ways):
+        values = write.at(write.key)[1].values
+        named = {place: one.term for place, one in enumerate(values) if smt.is_false(one.null) and one.term is not None}
+        return named | keyed
+    return keyed
+
+
+def _given(write: Write, ways: Sequence[Sequence[Write]], since: int) -> dict[int, Value]:
+    """What every round puts into a column, where rows are inserted and not changed any more."""
+    if write.key is None or not _inserted(write) or not _inserts_alone(write.table, ways):
+        return {}
+    values = enumerate(write.at(write.key)[1].values)
+    return {
+        place: one
+        for place, one in values
+        if one.term is not None
+        and not _in_key(write.table, place)
+        and _before(one.term, since)
+        and _before(one.null, since)
+    }
+
+
+def _inserts_alone(table: TableInfo, ways: Sequence[Sequence[Write]]) -> bool:
+    return all(_inserted(one) for way in ways for one in way if one.table is table)
 
 
 def _places(parts: Mapping[int, Term], key: Key) -> dict[int, Term] | None:
@@ -182,9 +223,11 @@ def _any_rows(write: Write, name: str, rest: Rest) -> At:
         for place, (made, null) in values.items():
             if not _in_key(info, place):
                 new[place] = Value(made(*key), smt.FALSE if null is None else null(*key))
+        for place, value in rest.given.items():
+            new[place] = value
         # A key that is taken fails.
         fits = before.there if write.changed is not None else smt.no(before.there) if comes else smt.TRUE
-        may = smt.both(hit(*key), rest.may(key), fits)
+        may = smt.both(hit(*key), rest.may(new if comes else before.values), fits)
         there = before.there if write.changed is not None else smt.truth(comes or write.replaces)
         return may, Row(there, tuple(new))
 

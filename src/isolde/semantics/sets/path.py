@@ -6,11 +6,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from isolde.semantics.core.catalog import TableInfo
-from isolde.semantics.core.relations import Statement
+from isolde.semantics.core.relations import Insert, Query, Scan, Statement, scans
 from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.state import Base, Book, Key, View, Write
 from isolde.semantics.sets.timeline import Timeline
 from isolde.semantics.sets.values import Symbol
+
+
+def _tables(statement: Statement) -> list[TableInfo]:
+    """The tables whose rows a statement finds."""
+    if isinstance(statement, Query):
+        return [leaf.table for leaf in scans(statement.source) if isinstance(leaf, Scan)]
+    return [] if isinstance(statement, Insert) else [statement.scan.table]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,10 @@ class Path:
         """A statement found rows in one state and looked at them again in another; ``pointed``: there is at most one."""
         if search is not check:
             self.reads.append(Read(search, statement, env, self.writes, True))
-        self.reads.append(Read(check, statement, env, self.writes, spread=search is not check and not pointed))
+        # A row that was deleted while it was waited for is passed over, even if another has its key by then.
+        again = any(self.timeline.may_return(info) for info in _tables(statement))
+        spread = search is not check and (not pointed or again)
+        self.reads.append(Read(check, statement, env, self.writes, spread=spread))
 
     def view(self, base: Base) -> View:
         """What the transaction sees of a state: its own writes over it."""

@@ -38,6 +38,8 @@ class Tables:
     book: Book
     ghosts: Ghosts
     view: View
+    dirty: bool = False
+    """Whether queries inside of expressions may see what is never committed."""
 
     def reader(self) -> Reader:
         return Reader(self.book, self.asked)
@@ -45,6 +47,8 @@ class Tables:
     def asked(self, node: Exists | Member | Scalar, env: Environment) -> Value:
         if not isinstance(node, Exists):
             raise outside("a query inside of an expression other than EXISTS")
+        if self.dirty:
+            return Value(self.book.fresh("seen", "boolean"))
         query = node.query
         if query.grouping is not None or query.limit is not None or query.source is None:
             raise outside("EXISTS of groups or of a limited query")

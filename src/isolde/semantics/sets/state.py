@@ -16,7 +16,7 @@ from isolde.smt import terms as smt
 from isolde.smt.terms import Term
 
 if TYPE_CHECKING:
-    from isolde.semantics.sets.ghosts import Ghost
+    from isolde.semantics.sets.aggregates import Ghost
 
 Key = tuple[Term, ...]
 Counted = Literal["written", "locked"]
@@ -74,20 +74,23 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Which rows the other rounds of a loop may write: parts of the key, by place, that are alike in all rounds, or in none.
+    """Which rows the other rounds of a loop may write: columns, by place, that are alike in all rounds, or in none.
 
-    ``many``: how many rows they insert; ``None``: not known. ``apart``: parts of the key that are not all alike in two rounds.
+    ``many``: how many rows they insert; ``None``: not known. ``apart``: columns that are not all alike in two rounds.
+    ``given``: what all rounds put into columns of rows that they insert.
     """
 
     fixed: Mapping[int, Term]
     numbered: Mapping[int, Term]
     many: Term | None
     apart: tuple[Mapping[int, Term], ...] = ()
+    given: Mapping[int, Value] = field(default_factory=dict)
 
-    def may(self, key: Key) -> Term:
-        fixed = smt.every(smt.equal(key[place], term) for place, term in self.fixed.items())
-        apart = [smt.every(smt.equal(key[place], term) for place, term in one.items()) for one in self.apart]
-        numbered = [smt.equal(key[place], term) for place, term in self.numbered.items()]
+    def may(self, values: Sequence[Value]) -> Term:
+        """Whether other rounds may write a row with these values."""
+        fixed = smt.every(smt.equal(values[place].known, term) for place, term in self.fixed.items())
+        apart = [smt.every(smt.equal(values[place].known, term) for place, term in one.items()) for one in self.apart]
+        numbered = [smt.equal(values[place].known, term) for place, term in self.numbered.items()]
         return smt.both(fixed, *(smt.no(one) for one in (*numbered, *apart)))
 
 
@@ -99,8 +102,9 @@ class Write:
     """What a statement does to a table. ``at`` gives, for a key, whether the row is written and what it is then.
 
     ``key``: the one row that may be written; ``None``: any. ``changed``: the columns that change, ``None`` if rows come or go.
-    ``equations``: what places of the key are in all rows that are written. ``rest``: it stands for rounds of a loop; ``at`` is
+    ``equations``: what columns, by place, are in all rows that are written. ``rest``: it stands for rounds of a loop; ``at`` is
     then also given the row as it was. ``replaces``: a row that is there is changed instead (ON CONFLICT DO UPDATE).
+    ``alone``: where no key names the rows, one of them, and whether no other is written.
     """
 
     table: TableInfo
@@ -110,6 +114,7 @@ class Write:
     equations: tuple[tuple[int, Term], ...] = ()
     rest: Rest | None = None
     replaces: bool = False
+    alone: tuple[Key, Term] | None = None
 
     def written(self, key: Key, before: Row) -> tuple[Term, Row]:
         return self.at(key) if self.rest is None else self.at(key, before)
@@ -190,6 +195,7 @@ class Book:
     """What is known on one way through a transaction. A copy goes on by itself.
 
     ``depth``: how far what is named now is from the rows that the transaction names itself; facts stop at some depth.
+    ``distinct``: states, tables and columns, where no two rows of the table agree in all of these columns.
     """
 
     def __init__(self, names: Names) -> None:
@@ -200,12 +206,13 @@ class Book:
         self.uses: dict[tuple[int, str, tuple[int, ...]], tuple[View, Ghost, Key, int]] = {}
         self.depth = 0
         self.kept: list[View] = []
+        self.distinct: set[tuple[int, int, frozenset[int]]] = set()
 
     def copy(self) -> Book:
         new = Book(self.names)
         new.facts, new.universals, new.kept = list(self.facts), list(self.universals), list(self.kept)
         new.points = {table: dict(keys) for table, keys in self.points.items()}
-        new.uses = dict(self.uses)
+        new.uses, new.distinct = dict(self.uses), set(self.distinct)
         return new
 
     def fact(self, term: Term) -> None:

@@ -103,9 +103,17 @@ class Timeline:
         self.states.append(base)
         return base
 
+    @property
+    def dirty(self) -> bool:
+        """Whether plain reads may show what is never committed, or half of it: then nothing is known of what they give."""
+        return self.level.reads is Reads.DIRTY
+
     def plain(self, book: Book) -> Base:
         """The state that a plain read sees."""
         match self.level.reads:
+            case Reads.DIRTY:
+                # It is none of the committed states.
+                return Base(book.names.fresh(f"{self.label} dirty"))
             case Reads.STATEMENT:
                 return self._new(book)
             case Reads.COMMIT:

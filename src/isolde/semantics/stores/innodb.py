@@ -96,13 +96,7 @@ class InnoDB(Model):
                 return Blocked(by) if by else None
             case InsertEntry():
                 by = self.blocked_by(state, transaction, request)
-                if by:
-                    return Blocked(by)
-                for entry in (request.entry, request.instead_of):
-                    if entry is not None:
-                        _intended(state, transaction.id, request.table, exclusive=True)
-                        self._wrote(state, transaction, ("rec", request.table, request.index, entry))
-                return None
+                return Blocked(by) if by else self._entered(state, transaction, request)
             case Put():
                 return self._put(state, transaction, request)
             case Draw():
@@ -113,7 +107,7 @@ class InnoDB(Model):
         match request:
             case LockRecord():
                 return frozenset(self._record_blockers(state, transaction, request))
-            case InsertEntry() if not self.needed:
+            case InsertEntry() if not self.needed and not request.found_free:
                 return frozenset(self._gap_blockers(state, transaction, request))
             case Enter():
                 return frozenset(self._guards(state, transaction, request))
@@ -255,7 +249,9 @@ class InnoDB(Model):
     def _gap_blockers(self, state: State, transaction: Transaction, request: InsertEntry) -> set[TransactionId]:
         by: set[TransactionId] = set()
         entries = self.entries(state, transaction, request.table, request.index)
-        there = entries.holds(request.entry)
+        index = self.indexes[request.table][request.index]
+        # The entry of a row that waits to get into an index that is not unique is its own: who looked meanwhile saw a gap.
+        there = entries.holds(request.entry) and not (index.place and index.unique is None)
         for place, held in state.locks.items():
             if place[1:3] != (request.table, request.index):
                 continue
@@ -312,6 +308,8 @@ class InnoDB(Model):
         before = None
         if number is None:
             number = self._deleted(state, transaction, table, request.row)
+            if not self.indexes[table][0].columns:
+                number = self._last(state, table) + 1
         else:
             before = self._newest(state, transaction, table, number)
         number = self.write(state, transaction, table, number, request.row)
@@ -332,6 +330,26 @@ class InnoDB(Model):
             if old is not None and clustered.entry(old.row, number) == clustered.entry(row, number):
                 return number
         return None
+
+    @staticmethod
+    def _last(state: State, table: int) -> int:
+        """The highest number of a row: without a primary key, rows come in the order in which they were inserted."""
+        open_ = (number for one in state.open.values() for number in one.own[table])
+        return max((*state.committed[table].versions, *open_), default=0)
+
+    def _entered(self, state: State, transaction: Transaction, request: InsertEntry) -> bool:
+        """Whether the new entry is this transaction's: another may have come into the gap while this one waited for it."""
+        free = True
+        for entry in (request.entry, request.instead_of):
+            if entry is None:
+                continue
+            _intended(state, transaction.id, request.table, exclusive=True)
+            place: Place = ("rec", request.table, request.index, entry)
+            if request.found_free or not set(state.locks.get(place, {})) - {transaction.id}:
+                self._wrote(state, transaction, place)
+            else:
+                free = False
+        return free
 
     @staticmethod
     def _wrote(state: State, transaction: Transaction, place: Place) -> None:

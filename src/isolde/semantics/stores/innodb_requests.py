@@ -97,12 +97,16 @@ class Peek:
 
 @dataclass(frozen=True, slots=True)
 class InsertEntry:
-    """Waits until nobody else has locked the gap that the entry is to come into. ``instead_of``: the row's entry until now."""
+    """Waits until nobody else has locked the gap that the entry is to come into. ``instead_of``: the row's entry until now.
+
+    Gives whether nobody else has the entry. ``found_free``: it was seen afterwards that nobody has.
+    """
 
     table: int
     index: int
     entry: Entry
     instead_of: Entry | None = None
+    found_free: bool = False
 
 
 @dataclass(frozen=True, slots=True)

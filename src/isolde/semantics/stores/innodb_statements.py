@@ -175,6 +175,7 @@ class InnodbStatement(Writing):
         constant = point and isinstance(self.sent.core, Query) and not any(map(depends_on, way.access.keys))
         low, high = (probe, (*probe, HIGHEST[0])) if probe is not None else bounds(index, way.conditions, run, env)
         at, first = low, True
+        looked_again: set[int] = set()
         yield LockTable(table, exclusive)
         while True:
             found = yield Next(table, index.place, at, first)
@@ -191,6 +192,11 @@ class InnodbStatement(Writing):
                 skipped.append(number)
                 continue
             version, fresh = got
+            if version is None and fresh is False and number not in looked_again:
+                # A row that came under the key of the one that was waited for is in its record.
+                looked_again.add(number)
+                first = True
+                continue
             if version is not None and index.place:
                 clustered = self.model.indexes[table][0].entry(version.row, number)
                 got = yield LockRecord(table, 0, clustered, number, exclusive, Kind.RECORD, patience)

@@ -60,9 +60,11 @@ class Writing:
                     if (yield from self._holder(info, index, new, number, exclusive=False)) is not None:
                         names = ", ".join(info.table.columns[column].name for column in index.columns)
                         raise ExecutionError("unique", f"{info.table.name} has already a row with this ({names})")
-                    yield InsertEntry(info.position, index.place, entry, before)
+                    mine = yield InsertEntry(info.position, index.place, entry, before)
                     # While it waited for the gap, another may have come into it.
                     if (yield from self._free(info, index, new, number)):
+                        if not mine:
+                            yield InsertEntry(info.position, index.place, entry, before, found_free=True)
                         break
             if index.place == 0:
                 number = yield Put(info.position, number, new)
