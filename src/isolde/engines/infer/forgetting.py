@@ -316,7 +316,7 @@ class _Run:
         way.encoding.facts.append(smt.for_all([record], kept))
 
     def _changed(self, change: Update | Delete, scan: Scan, read: SetOf, around: Environment) -> SetOf:
-        if change.returning or change.rereading:
+        if change.returning:
             raise outside("RETURNING")
         if isinstance(change, Delete):
             return read

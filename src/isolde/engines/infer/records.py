@@ -9,7 +9,7 @@ from isolde.engines.infer.figure_10 import Member
 from isolde.engines.infer.problem import Problem
 from isolde.errors import OutsideFragment
 from isolde.semantics.core.catalog import TableInfo
-from isolde.semantics.core.elaboration import elaborated
+from isolde.semantics.core.elaborate_statements import elaborated
 from isolde.semantics.core.nodes import Apply, Column, Exists, Scalar
 from isolde.semantics.core.nodes import Member as InQuery
 from isolde.semantics.core.plan import Outer, Visit, plan
