@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from isolde.campaigns.check import CheckOptions, check_file
-from isolde.campaigns.watch import watch_history
+from isolde.campaigns.growing import GrowingLog
+from isolde.campaigns.seen import Seen
+from isolde.campaigns.watch import _Watched, watch_history
 from isolde.errors import UsageError
 from isolde.findings import Verdict
 from test_cli import isolde
@@ -28,7 +30,7 @@ def made(path: Path, level: str, seed: int, *options: str) -> list[bytes]:
     return [header, *sorted(lines, key=lambda line: int(json.loads(line)["end"]))]
 
 
-def grown(place: Path, lines: list[bytes], cuts: list[int], names: tuple[str, ...]) -> list[Any]:
+def grown(place: Path, lines: list[bytes], cuts: list[int], names: tuple[str, ...], window: int) -> list[Any]:
     """What is said at each cut, where no session is taken for quiet."""
     path = place / "growing.jsonl"
     path.write_bytes(lines[0])
@@ -44,7 +46,7 @@ def grown(place: Path, lines: list[bytes], cuts: list[int], names: tuple[str, ..
             file.write(b"".join(lines[written:cut]))
         written = cut
 
-    found.append(watch_history(str(path), CheckOptions(names), sleep=sleep))
+    found.append(watch_history(str(path), CheckOptions(names), window=window, sleep=sleep))
     return found
 
 
@@ -56,7 +58,7 @@ def test_what_is_violated_on_the_way_is_violated_as_a_whole(tmp_path: Path, seed
     lines = made(tmp_path / "whole.jsonl", level, seed, "--workload", workload)
     cuts = sorted({*random.sample(range(60, len(lines)), 3), len(lines)})
     names = ("ser", "si", "rc")
-    (report,) = grown(tmp_path, lines, cuts, names)
+    (report,) = grown(tmp_path, lines, cuts, names, random.choice([40, 100, 1_000]))
     (tmp_path / "all.jsonl").write_bytes(b"".join(lines))
     whole = check_file(str(tmp_path / "all.jsonl"), CheckOptions(names)).report
     for seen, final in zip(report.findings, whole.findings, strict=True):
@@ -64,6 +66,64 @@ def test_what_is_violated_on_the_way_is_violated_as_a_whole(tmp_path: Path, seed
             assert final.verdict is Verdict.VIOLATED
     if whole.verdict is Verdict.SATISFIED:
         assert report.verdict is Verdict.SATISFIED
+
+
+@pytest.mark.parametrize("workload", ["mini", "append", "general", "registers"])
+def test_what_is_violated_in_a_window_is_violated_as_a_whole(tmp_path: Path, workload: str) -> None:
+    seen = 0
+    for seed in range(12):
+        random = Random(seed)
+        planted = ("--inject", "lost-update") if workload == "mini" and seed % 2 else ()
+        lines = made(tmp_path / "whole.jsonl", "serializable", seed, "--workload", workload, "--keys", "5", *planted)
+        # Now and then a transaction reads what somebody else read.
+        for at in random.sample(range(1, len(lines) - 40), 2) if seed % 3 == 0 else ():
+            lines[at + 30] = odd(lines[at], lines[at + 30])
+        cuts = sorted(random.sample(range(60, len(lines)), 4))
+        (report,) = grown(tmp_path, lines, [*cuts, len(lines)], ("ser",), 50)
+        (tmp_path / "all.jsonl").write_bytes(b"".join(lines))
+        whole = check_file(str(tmp_path / "all.jsonl"), CheckOptions(("ser",))).report
+        if report.verdict is Verdict.VIOLATED:
+            seen += 1
+            assert whole.verdict is Verdict.VIOLATED, seed
+        if whole.verdict is Verdict.SATISFIED:
+            assert report.verdict is Verdict.SATISFIED, seed
+    assert seen
+
+
+def odd(old: bytes, new: bytes) -> bytes:
+    """The later line with the reads of the earlier one before its own."""
+    reads = [op for op in json.loads(old)["ops"] if op[0] == "r"]
+    content = json.loads(new)
+    return json.dumps({**content, "ops": [*reads, *content["ops"]]}).encode() + b"\n"
+
+
+def test_what_is_kept_does_not_grow(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    path.write_bytes(b"".join(made(tmp_path / "whole.jsonl", "serializable", 1)))
+    log = GrowingLog(path)
+    watched = _Watched(log, log.header(), set(), 120)
+    watched.take()
+    assert (watched.came, len(watched.lines), watched.whole) == (300, 120, False)
+    assert len(watched.part()) == 120
+
+
+def test_a_key_with_a_value_that_comes_again_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    lines = [
+        {"session": 1, "ops": [["w", "x", 1], ["w", "y", 1]]},
+        {"session": 2, "ops": [["w", "x", 1], ["r", "y", 1], ["r", "x", 1]]},
+    ]
+    header = '{"isolde": "history", "version": 1}\n'
+    path.write_text(header + "".join(json.dumps(line) + "\n" for line in lines))
+    log = GrowingLog(path)
+    watched = _Watched(log, log.header(), set(), 120)
+    watched.take()
+    assert [line["ops"] for line in watched.part()] == [[["w", "y", 1]], [["r", "y", 1]]]
+
+
+def test_texts_that_were_added_are_known() -> None:
+    seen = Seen(1 << 16)
+    assert [seen.add(str(number % 500)) for number in range(1_000)] == [False] * 500 + [True] * 500
 
 
 def test_a_violation_is_told_while_somebody_still_writes(tmp_path: Path) -> None:

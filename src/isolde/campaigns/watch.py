@@ -1,22 +1,25 @@
 """A history of keys or lists that is checked while it grows: a file that somebody appends to, or the directory of a run.
 
-A transaction may read from one whose line has not come yet. So what is judged on the way is the history with those reads left out
-whose writers are not there. Where no two writes of a key have one value, nobody who is still to come wrote what is read in
-that part, so that what no order explains of it, no order explains of the whole.
+What is judged on the way is a part of the history: the last transactions (``WINDOW``), without reads whose writers are not among
+them. A writer may be gone from the window, or its line has still to come. Whatever explains a history explains such a part,
+so that what no order explains of it, no order explains of the whole. It must be sure who wrote what is read: keys of which
+two writes may have the same value are left out.
 """
 
 from __future__ import annotations
 
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from isolde._core import Columns
+from isolde._core import AS_USUAL, Columns
 from isolde.campaigns.check import CheckOptions, check_columns, check_file
 from isolde.campaigns.growing import GrowingLog
+from isolde.campaigns.seen import Seen
 from isolde.errors import UsageError
 from isolde.findings import Finding, NotProved, Report, Verdict
 from isolde.formats.jsonl import decode_history
@@ -26,18 +29,36 @@ POLL_S = 0.5
 _GROWN = 1.25
 """A look judges when there is so much more than the last time: all looks together cost a few times what the last one does."""
 _LEAST = 50
+_AT_LEAST_S = 3.0
+"""And it judges after so many seconds if anything is new, unless looks take a good part of that themselves."""
+WINDOW = 50_000
+"""Transactions that are kept."""
 
 
 @dataclass(slots=True)
 class _Watched:
-    """The lines so far; ``told`` are those of the database about versions."""
+    """The last lines so far; ``told`` are those of the database about versions."""
 
     log: GrowingLog
     header: bytes
     initial: set[str]
-    lines: list[dict[str, Any]] = field(default_factory=list)
+    window: int
+    lines: deque[dict[str, Any]] = field(default_factory=deque)
     told: list[dict[str, Any]] = field(default_factory=list)
+    came: int = 0
     judged: int = 0
+    values: Seen = field(default_factory=Seen)
+    doubtful: set[str] = field(default_factory=set)
+    """Keys of which two writes may have the same value."""
+
+    def __post_init__(self) -> None:
+        for one in self.initial:
+            self.values.add(one)
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything that came is kept."""
+        return self.came == len(self.lines)
 
     def take(self) -> None:
         """Adds what has come."""
@@ -49,35 +70,51 @@ class _Watched:
             if "session" not in line:
                 self.told.append(line)
                 continue
-            line.setdefault("id", len(self.lines))
+            line.setdefault("id", self.came)
+            self.came += 1
             self.lines.append(line)
+            for key, value in _writes(line):
+                if self.values.add(_spelled(key, value)):
+                    self.doubtful.add(json_text(key))
+        while len(self.lines) > self.window:
+            self.lines.popleft()
 
     def part(self) -> list[dict[str, Any]]:
-        """What can be judged by now; nothing where values repeat, as then nobody knows who is still to come."""
-        writes = [_spelled(key, value) for line in self.lines for key, value in _writes(line)]
-        written = {*writes, *self.initial}
-        if len(written) < len(writes) + len(self.initial):
-            return []
-        return [{**line, "ops": _kept(line, written)} for line in self.lines]
+        """What can be judged by now."""
+        written = {_spelled(key, value) for line in self.lines for key, value in _writes(line)} | self.initial
+        return [{**line, "ops": _kept(line, written, self.doubtful)} for line in self.lines]
+
+    def due(self, seconds: float) -> bool:
+        """Whether enough has come to judge again, so long after the last look."""
+        new = self.came - self.judged
+        enough = max(_LEAST, min(int(self.judged * (_GROWN - 1)), self.window // 4))
+        return new >= enough or (new > 0 and seconds >= _AT_LEAST_S)
 
 
 def _writes(line: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """The keys and values; that a key was removed is not asked for, since reads of nothing are left out."""
     for op in line.get("ops", ()):
         match op:
-            case ["w" | "a", key, value] | ["cas", key, _, value, True, *_]:
+            case ["w" | "a", key, value] | ["cas", key, _, value, True, *_] if value is not None:
                 yield key, value
             case _:
                 pass
 
 
-def _kept(line: dict[str, Any], written: set[str]) -> list[Any]:
-    """Its operations, without reads of what nobody wrote so far, and of nothing: who deleted may be still to come."""
+def _kept(line: dict[str, Any], written: set[str], doubtful: set[str]) -> list[Any]:
+    """Its operations, without reads of what nobody in the part wrote, and of nothing: who deleted may be still to come."""
     ops: list[Any] = []
     for op in line.get("ops", ()):
+        if doubtful and json_text(op[1]) in doubtful:
+            continue
         match op:
+            case ["r", key, list(elements)]:
+                # Without the transactions that appended them, these elements would not be there.
+                seen = [one for one in elements if _spelled(key, one) in written]
+                if seen:
+                    ops.append(["r", key, seen])
             case ["r", key, value]:
-                seen = value if isinstance(value, list) else [value]
-                if all(one is not None and _spelled(key, one) in written for one in seen):
+                if value is not None and _spelled(key, value) in written:
                     ops.append(op)
             case ["cas", key, expected, new, applied, *_]:
                 if applied and expected is not None and _spelled(key, expected) in written:
@@ -106,28 +143,33 @@ def watch_history(
     path: str,
     options: CheckOptions,
     *,
+    window: int = WINDOW,
     told: Callable[[str], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Report:
     """Checks a history while it grows, until a violation is seen, a run is over, ``stop`` says so, or somebody interrupts.
 
-    Without a violation the report is about everything that came. All lines are kept: memory grows with the history.
+    On the way so many transactions are kept as ``window`` says. Without a violation the report is about everything that came.
     """
     log = GrowingLog(Path(path))
     header = log.header()
     initial = decode_history(header + b"\n").initial
     known = {_spelled(key, one) for name, value in initial.items() for key in _keys(name) for one in _elements(value)}
-    watched = _Watched(log, header, known)
+    watched = _Watched(log, header, known, window)
+    looked, took = time.monotonic(), 0.0
     try:
         while not (stop() or log.over):
             watched.take()
-            if len(watched.lines) >= max(_LEAST, int(watched.judged * _GROWN)):
-                watched.judged = len(watched.lines)
+            if watched.due(time.monotonic() - looked - 4 * took):
+                began = time.monotonic()
+                watched.judged = watched.came
                 found = _judged(watched, watched.part(), options, path)
                 if found.verdict is Verdict.VIOLATED:
                     return found
-                told(f"{watched.judged:,} transactions have come, and nothing is violated so far")
+                told(f"{watched.came:,} transactions have come, and nothing is violated so far")
+                looked = time.monotonic()
+                took = looked - began
             sleep(POLL_S)
     except KeyboardInterrupt:
         pass
@@ -139,7 +181,10 @@ def watch_history(
 
 def _so_far(watched: _Watched, options: CheckOptions, path: str) -> Report:
     """The verdict on what has come; a violation that rests on somebody who may still come is none yet."""
-    whole = _judged(watched, [*watched.lines, *watched.told], options, path)
+    if watched.whole:
+        whole = _judged(watched, [*watched.lines, *watched.told], options, path)
+    else:
+        whole = check_columns(watched.log.columns(AS_USUAL), options, path).report
     if whole.verdict is not Verdict.VIOLATED:
         return whole
     certain = _judged(watched, watched.part(), options, path)

@@ -6,7 +6,7 @@ import click
 
 from isolde._core import BUDGET
 from isolde.campaigns.check import CheckOptions
-from isolde.campaigns.watch import watch_history
+from isolde.campaigns.watch import WINDOW, watch_history
 from isolde.cli.keeping import Keeping, report_option
 from isolde.cli.main import paint, status_of
 from isolde.cli.progress import ProgressLine
@@ -33,10 +33,24 @@ from isolde.visible import dumped
     metavar="N",
     help="Steps that a search may take for one level, at each look.",
 )
+@click.option(
+    "--window",
+    type=click.IntRange(min=100),
+    default=WINDOW,
+    show_default=True,
+    metavar="N",
+    help="The last transactions that are kept on the way: what is violated among them is seen.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document at the end.")
 @report_option
 def watch(
-    history: str, names: tuple[str, ...], session_order: bool, budget: int, as_json: bool, report: Keeping
+    history: str,
+    names: tuple[str, ...],
+    session_order: bool,
+    budget: int,
+    window: int,
+    as_json: bool,
+    report: Keeping,
 ) -> int:
     """Check HISTORY while it grows: a file of JSON Lines that somebody appends to, or the directory of a run.
 
@@ -49,7 +63,7 @@ def watch(
     line = ProgressLine()
     options = CheckOptions(names or ("serializable",), session_order=session_order, budget=budget)
     try:
-        found = watch_history(history, options, told=line.say)
+        found = watch_history(history, options, window=window, told=line.say)
     finally:
         line.clear()
     click.echo(dumped(document(found)) if as_json else render_report(found, paint))
