@@ -207,8 +207,10 @@ INTERRUPTED = {
 }
 
 
-@pytest.mark.parametrize("what", INTERRUPTED)
-def test_an_interrupt_ends_the_program_quietly(what: str, large: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("what", "which"), [*((what, signal.SIGINT) for what in INTERRUPTED), ("standard input", signal.SIGTERM)]
+)
+def test_an_interrupt_ends_the_program_quietly(what: str, which: signal.Signals, large: Path, tmp_path: Path) -> None:
     arguments = [str(large) if word == "LARGE" else word for word in INTERRUPTED[what]]
     with subprocess.Popen(
         [*PROGRAM, *arguments],
@@ -221,7 +223,7 @@ def test_an_interrupt_ends_the_program_quietly(what: str, large: Path, tmp_path:
     ) as process:
         time.sleep(1.0)
         assert process.poll() is None, "it was over too soon to be interrupted"
-        process.send_signal(signal.SIGINT)
+        process.send_signal(which)
         try:
             _, err = process.communicate(timeout=60)
         except subprocess.TimeoutExpired:

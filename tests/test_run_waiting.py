@@ -103,20 +103,22 @@ def test_a_postgresql_that_stops_answering_after_the_login_is_given_up(
 
 
 @contextmanager
-def mute() -> Iterator[int]:
-    """A server that accepts everybody and says nothing to anybody."""
+def mute() -> Iterator[tuple[int, threading.Event]]:
+    """A server that accepts everybody and says nothing to anybody; the event tells that somebody came."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         held: list[socket.socket] = []
+        came = threading.Event()
 
         def accept() -> None:
             try:
                 while True:
                     held.append(listener.accept()[0])
+                    came.set()
             except OSError:
                 return
 
         threading.Thread(target=accept, daemon=True).start()
-        yield listener.getsockname()[1]
+        yield listener.getsockname()[1], came
         for connection in held:
             connection.close()
 
@@ -125,7 +127,7 @@ def mute() -> Iterator[int]:
 def test_a_mariadb_that_accepts_and_says_nothing_is_given_up(driver: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if driver == "pymysql":
         monkeypatch.setitem(sys.modules, "MySQLdb", None)
-    with mute() as port, pytest.raises(DatabaseUnavailable):
+    with mute() as (port, _), pytest.raises(DatabaseUnavailable):
         open_database(f"mariadb://root@127.0.0.1:{port}/test?connect_timeout=1")
 
 
@@ -134,14 +136,15 @@ def test_a_mariadb_that_accepts_and_says_nothing_is_given_up(driver: str, monkey
 def test_a_signal_ends_the_wait_for_a_server_that_says_nothing(
     scheme: str, which: signal.Signals, tmp_path: Path
 ) -> None:
-    with mute() as port:
+    with mute() as (port, came):
         url = f"{scheme}://root@127.0.0.1:{port}/0"
         if scheme in ("postgresql", "mariadb"):
             url += "?connect_timeout=50"
         process = subprocess.Popen(
             [*ISOLDE, "run", url], cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=fresh_signals
         )
-        time.sleep(2.0)
+        assert came.wait(60)
+        time.sleep(0.2)
         assert process.poll() is None
         process.send_signal(which)
         _, error = process.communicate(timeout=30)

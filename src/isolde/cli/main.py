@@ -6,6 +6,7 @@ import importlib
 import itertools
 import os
 import shlex
+import signal
 import sys
 import threading
 from collections.abc import Iterable, Sequence
@@ -109,6 +110,7 @@ def cli() -> None:
 
 def program() -> None:
     """The program as a process of its own: when it is over it ends, whatever a driver still waits for."""
+    _end_as_by_ctrl_c()
     try:
         main()
     except SystemExit as ended:
@@ -119,6 +121,18 @@ def program() -> None:
         last.daemon = True
         last.start()
         raise
+
+
+def _end_as_by_ctrl_c() -> None:
+    """A polite request to end leaves no server, table or directory behind either, whichever verb runs."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # What whoever started us had ignored (nohup) stays ignored.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, interrupt)
 
 
 def main() -> None:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -237,8 +233,7 @@ def run(
     A private table is made for the run and dropped again. 'isolde databases' lists the databases and their levels.
     """
     if schedule is not None:
-        with _ended_like_ctrl_c():
-            return play_file(schedule, url, kind, setting, isolation, options["output"], report, as_json=as_json)
+        return play_file(schedule, url, kind, setting, isolation, options["output"], report, as_json=as_json)
     faults = _faults(nemesis)
     if trials is None and scaling.wanted:
         raise UsageError("--workers and --engine are for --trials, each of which is a run of its own")
@@ -264,16 +259,15 @@ def run(
 
     line = ProgressLine()
     listener = Listener(line.show, line.note_checked, line.say, line.clear, found, say)
-    with _ended_like_ctrl_c():
-        try:
-            chosen = _options(faults, options)
-            if trials is not None:
-                return status_of(_trials(wanted, chosen, trials, listener, scaling))
-            asked = matrix if options["as_matrix"] else run_and_judge
-            return status_of(asked(wanted, chosen, listener))
-        except RunInterrupted as interrupted:
-            say(str(interrupted))
-            return Exit.INTERRUPTED
+    try:
+        chosen = _options(faults, options)
+        if trials is not None:
+            return status_of(_trials(wanted, chosen, trials, listener, scaling))
+        asked = matrix if options["as_matrix"] else run_and_judge
+        return status_of(asked(wanted, chosen, listener))
+    except RunInterrupted as interrupted:
+        say(str(interrupted))
+        return Exit.INTERRUPTED
 
 
 def _trials(wanted: Wanted, options: RunOptions, count: int, listener: Listener, scaling: Scaling) -> Report:
@@ -337,26 +331,6 @@ def _shapes(options: dict[str, Any]) -> tuple[Shape, ...]:
             f"--shapes {options['shapes']} goes through all of them; it does not go with one of them ({shape})"
         )
     return ()
-
-
-@contextmanager
-def _ended_like_ctrl_c() -> Iterator[None]:
-    """A polite request to end leaves no server, table or directory behind either."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    # What whoever started us had ignored (nohup) stays ignored.
-    heard = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 _BESIDE_MATRIX = {
