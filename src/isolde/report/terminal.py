@@ -225,12 +225,17 @@ def _picture(
 ) -> list[str]:
     closes = bool(cycle) and cycle[-1].target == cycle[0].source
     if not closes:
-        rows = [label(transactions[name]) for name in names]
+        rows = [_row(name, transactions) for name in names]
         return rows + [f"  {link.kind}: {link.sentence}" for link in cycle]
     rows = []
     for number, link in enumerate(cycle):
-        rows.append(("┌─▶ " if number == 0 else "│   ") + label(transactions[link.source]))
+        rows.append(("┌─▶ " if number == 0 else "│   ") + _row(link.source, transactions))
         kind = link.kind if link.key is None else f"{link.kind} {link.key}"
         rows.append(f"│    │ {kind:<6} {link.sentence}" + ("  (in this case)" if in_case and link.assumed else ""))
         rows.append("│    ▼" if number + 1 < len(cycle) else "└────┘")
     return rows
+
+
+def _row(name: TxnId, transactions: Mapping[TxnId, Transaction]) -> str:
+    """A transaction as it is drawn; of one that a kept report lost, its name."""
+    return label(transactions[name]) if name in transactions else visible(str(name))
