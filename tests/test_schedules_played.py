@@ -145,7 +145,8 @@ def test_who_waits_for_whom_is_told(fast: Callable[[str], Running], store: str) 
     assert waiting.rows == ((1, 12), (2, 20))
     assert recorded.played.steps[4].returned_after == 5
     history = history_of(recorded)
-    assert [(t.session, t.status.value, len(t.ops)) for t in history.transactions] == [
+    # T2 may be through before the answer to T1's commit is heard.
+    assert sorted((t.session, t.status.value, len(t.ops)) for t in history.transactions) == [
         ("T1", "committed", 1),
         ("T2", "committed", 2),
     ]
