@@ -11,7 +11,6 @@ from typing import Any
 from isolde.errors import ExecutionError
 from isolde.semantics.core.types import outside
 from isolde.semantics.core.values import numbers, texts
-from isolde.semantics.core.values.ties import extreme
 
 
 def conversion_error(text: str, type_: object) -> ExecutionError:
@@ -109,10 +108,6 @@ def zoned_text(value: datetime) -> str:
     return timestamp_text(value.astimezone(UTC).replace(tzinfo=None)) + "+00"
 
 
-def decimal_float(number: Decimal) -> float:
-    return numbers.finite(float(number))
-
-
 def fixed_text(text: str, length: int) -> str:
     """A text of CHAR(n). Spaces at its end are shown, and not compared: one that has any is refused."""
     text = texts.fitted_text(text, length)
@@ -171,14 +166,6 @@ def decimal_round(number: Decimal, scale: int) -> Decimal:
     return numbers.rounded(number, max(min(scale, 2000), -2000))
 
 
-def substring(text: str, start: int, length: int | None = None) -> str:
-    if length is None:
-        return text[max(start - 1, 0) :]
-    if length < 0:
-        raise ExecutionError("out-of-range", "negative substring length not allowed")
-    return text[max(start - 1, 0) : max(start - 1 + length, 0)]
-
-
 # Aggregates
 
 
@@ -197,14 +184,6 @@ def average_decimals(values: list[Decimal | int]) -> Decimal | None:
 
 def average_floats(values: list[float]) -> float | None:
     return numbers.finite(numbers.float_total(values) / len(values)) if values else None
-
-
-def minimum(values: list[Any]) -> Any:
-    return extreme(values, min(values)) if values else None
-
-
-def maximum(values: list[Any]) -> Any:
-    return extreme(values, max(values)) if values else None
 
 
 def greatest(*values: Any) -> Any:
