@@ -99,7 +99,7 @@ def test_a_change_that_is_refused_for_its_ids_uses_up_none(text: str) -> None:
     store = Store(schema("CREATE TABLE g (id SERIAL PRIMARY KEY, a INT);", PG), PG)
     store.load("g", [(1, 10), (2, 20)])
     transaction = store.transaction()
-    with pytest.raises(OutsideFragment, match="generated ids"):
+    with pytest.raises(OutsideFragment, match="generated id"):
         transaction.run(statement(text, PG))
     transaction.rollback()
     assert after(store, "INSERT INTO g (a) VALUES (30)") == [(1, 10), (2, 20), (3, 30)]

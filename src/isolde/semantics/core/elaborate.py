@@ -231,8 +231,6 @@ class _QueryElaborator:
         rules = self.rules
         for order in select.order_by:
             if order.expression not in shown:
-                if rules.results_are_determined:
-                    raise ExecutionError("type", "for SELECT DISTINCT, ORDER BY expressions must appear in the result")
                 raise outside("SELECT DISTINCT ordered by what is not in the result")
         for value in values:
             if rules.rounds_distinct_floats and value.type.sort is Sort.FLOAT and not isinstance(value, Column):
@@ -252,8 +250,6 @@ class _QueryElaborator:
             source = self._source(expression)
             if source is not None and not self._keyed(source, expression, select):
                 what = f"column {expression.name}, which is not determined by GROUP BY,"
-                if self.rules.results_are_determined:
-                    raise ExecutionError("type", f"{what} must appear in GROUP BY or in an aggregate")
                 raise outside(what, "add it to GROUP BY, or use MIN")
             return
         for part in _children(expression):

@@ -105,8 +105,8 @@ class ChangeElaborator:
     def _assigned(self, info: TableInfo, assignment: Assignment) -> Expression:
         column = info.table.columns[info.column(assignment.column)]
         if isinstance(assignment.value, Default):
-            if column.generated and self.rules.ids is IdSource.RESERVED:
-                raise outside("UPDATE of a generated id to DEFAULT in MySQL")
+            if column.generated:
+                raise outside("UPDATE of a generated id to DEFAULT", "give an id")
             return self._default(info, column)
         value = self.rules.stored(self.expressions.expression(assignment.value, self.scope), column)
         return self.rules.stored_row_number(value) if info.column(column.name) == info.rowid else value
@@ -253,10 +253,10 @@ class ChangeElaborator:
         target = self._target(info, conflict)
         if not conflict.assignments:
             return OnConflict(target, old.id, new.id, (), (), False)
-        if self.rules.has_on_duplicate_key and conflict.where is not None:
-            raise ExecutionError("type", "ON DUPLICATE KEY UPDATE has no WHERE")
-        if self.rules.conflict_update_needs_key and not conflict.columns:
-            raise ExecutionError("type", "ON CONFLICT DO UPDATE needs the columns of a key")
+        if conflict.where is not None:
+            self.rules.refuse_lacking("ON CONFLICT … WHERE")
+        if not conflict.columns:
+            self.rules.refuse_lacking("ON CONFLICT DO UPDATE without a key")
         # A plain name is the row's own; what was to be inserted is only ever excluded.c.
         around = self.scope.inside()
         around.add_table("excluded", new)

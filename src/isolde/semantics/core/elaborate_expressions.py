@@ -11,7 +11,6 @@ from isolde.semantics.core import primitives
 from isolde.semantics.core.dialects import Rules
 from isolde.semantics.core.dialects.base import all_null, is_plain, typed
 from isolde.semantics.core.dialects.shared import COMPARISONS
-from isolde.semantics.core.evaluate import constant_value
 from isolde.semantics.core.nodes import (
     Aggregated,
     Apply,
@@ -25,8 +24,6 @@ from isolde.semantics.core.nodes import (
     Fail,
     Member,
     Scalar,
-    below,
-    is_constant,
     is_stored,
 )
 from isolde.semantics.core.primitives import Primitive
@@ -189,10 +186,6 @@ class ExpressionElaborator:
         operand = self.expression(node.operand, scope)
         if node.truth is not Truth.NULL:
             return Apply(_TRUTHS[node.truth, node.negated], (self.rules.truth(operand, "IS"),), BOOLEAN, True)
-        if is_constant(operand) and not any(
-            isinstance(part, Apply) and part.primitive.errors for part in below(operand)
-        ):
-            return Constant((constant_value(operand) is None) is not node.negated, BOOLEAN)
         # Only PostgreSQL has variables that hold rows, but for functions in Python, to which a row is a value like others.
         row = operand.type.sort is Sort.ROW and not scope.strict
         return Apply((_ROW_NULLNESS if row else _NULLNESS)[node.negated], (operand,), BOOLEAN, True)
@@ -283,10 +276,7 @@ class ExpressionElaborator:
         if not (scope.strict and all_null(results)):
             results, type_ = rules.common(results, "CASE")
         otherwise: Expression = results.pop() if node.otherwise is not None else Constant(None, type_)
-        cases = list(zip(tests, results, strict=True))
-        if rules.fails_when_planned:
-            cases, otherwise = _decided(cases, otherwise)
-        return _binding(bind, Choose(tuple(cases), otherwise, type_) if cases else otherwise)
+        return _binding(bind, Choose(tuple(zip(tests, results, strict=True)), otherwise, type_))
 
     # Aggregates
 
@@ -329,19 +319,6 @@ class ExpressionElaborator:
         # A count is the same whichever of equal values are taken.
         equals_differ = node.aggregation is not tx.Aggregation.COUNT and rules.equals_differ(form.operand)
         return Aggregate(form.function, form.operand, slot, key, equals_differ, form.smt), value
-
-
-def _decided(
-    cases: list[tuple[Expression, Expression]], otherwise: Expression
-) -> tuple[list[tuple[Expression, Expression]], Expression]:
-    """PostgreSQL leaves out the cases whose conditions are constants that do not hold, and all after one that does."""
-    left: list[tuple[Expression, Expression]] = []
-    for condition, result in cases:
-        if not is_constant(condition):
-            left.append((condition, result))
-        elif constant_value(condition) is True:
-            return left, result
-    return left, otherwise
 
 
 def _binding(bound: list[tuple[Bind | None, Expression]], body: Expression) -> Expression:

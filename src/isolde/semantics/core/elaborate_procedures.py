@@ -171,10 +171,11 @@ class _ProcedureElaborator:
         try:
             return rules.stored(value, column)
         except ExecutionError as error:
-            if error.kind != "type" or value.type.sort in (Sort.ROW, Sort.ROWS):
+            if not rules.assigns_through_text or error.kind != "type" or value.type.sort in (Sort.ROW, Sort.ROWS):
                 raise
-            # PostgreSQL goes by way of its text.
-            raise outside(f"a {value.type.sort.value} in a variable of another type", "cast it") from None
+            if value.type.sort is not Sort.TEXT:
+                raise outside(f"a {value.type.sort.value} in a variable of another type", "cast it") from None
+            return rules.stored(rules.cast(value, column.type), column)
 
     def _grow(self, variable: str, type_: ValueType) -> None:
         known = self.variables.types.get(variable)
@@ -336,10 +337,10 @@ class _ProcedureElaborator:
                 source = self.elaborator.fresh()
                 rows: Statement | int
                 if isinstance(step.rows, str):
-                    held = self.variables.types.get(step.rows)
-                    if held is None or held.sort is not Sort.ROWS:
+                    listed = self.variables.types.get(step.rows)
+                    if listed is None or listed.sort is not Sort.ROWS:
                         raise ExecutionError("type", f"{step.rows} holds no rows")
-                    columns, rows = held.columns, self.variables.slot(step.rows)
+                    columns, rows = listed.columns, self.variables.slot(step.rows)
                 else:
                     rows = self._statement(step.rows, scope)
                     columns = columns_of(rows)

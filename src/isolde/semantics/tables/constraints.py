@@ -47,12 +47,11 @@ class Checks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpdatePlan:
-    """``rekeys``: columns of a unique key are set. ``draws``: it gives generated ids. ``moves_ids``: it sets their column."""
+    """``rekeys``: columns of a unique key are set. ``moves_ids``: the column of generated ids is set."""
 
     position: int
     checks: Checks
     rekeys: bool
-    draws: bool
     moves_ids: bool
 
 
@@ -98,12 +97,6 @@ def add(table: TableView, row: Row) -> int:
 
 def updated(store: Tables, plan: UpdatePlan, hits: list[Hit]) -> int:
     table, checks = store.writable(plan.position), plan.checks
-    if plan.draws and len(hits) > 1:
-        # Refused, not failed: no ids are used up.
-        table.ids.next -= len(hits)
-        raise outside(
-            "an UPDATE that gives generated ids to several rows", "one statement a row: the order of rows decides"
-        )
     try:
         if checks.row is not None:
             for _, _, row in hits:

@@ -87,6 +87,8 @@ class Rules(ABC):
     """Whether both bounds of BETWEEN are computed before either is compared: an error in one is not hidden by the other."""
     assigns_one_by_one: ClassVar[bool] = False
     """Whether an assignment of an UPDATE sees those before it."""
+    assigns_through_text: ClassVar[bool] = False
+    """Whether a variable takes, through its text, what a column of its type does not take."""
     counts_changed: ClassVar[bool] = False
     """Whether an UPDATE counts only the rows that became different."""
     changes_rows_as_found: ClassVar[bool] = False
@@ -109,12 +111,8 @@ class Rules(ABC):
     """Forms that only other dialects have, and what to write instead."""
     has_on_duplicate_key: ClassVar[bool] = False
     """Whether ON DUPLICATE KEY UPDATE stands for ON CONFLICT: no key and no WHERE is written (MySQL)."""
-    conflict_update_needs_key: ClassVar[bool] = False
-    """Whether ON CONFLICT DO UPDATE must name the columns of a key (PostgreSQL)."""
 
     # What dialects mean by the same form
-    results_are_determined: ClassVar[bool] = False
-    """Whether a result that GROUP BY or DISTINCT leaves open is an error (PostgreSQL); others take some row's (refused)."""
     folds_texts: ClassVar[bool] = False
     """Whether texts that differ may be equal, as 'a' and 'A' in MySQL."""
     rounds_distinct_floats: ClassVar[bool] = False

@@ -95,7 +95,7 @@ def _dividing(name: str, function: Callable[..., Any]) -> dict[bool, Primitive]:
         False: Primitive(f"mysql {name}", function, nullable=True, errors="out-of-range"),
         True: Primitive(
             f"mysql {name}, changing",
-            my.checked_divisor(function),
+            numbers.checked_divisor(function),
             errors="division-by-zero out-of-range",
             partial=True,
         ),
@@ -215,6 +215,7 @@ class MySQL(Rules):
             "NULLS FIRST and NULLS LAST": "order by x IS NULL first",
             "IN with a query that has a LIMIT": "join with the query",
             "UPDATE … RETURNING": "read the row after the update",
+            "ON CONFLICT … WHERE": "use IF in the assignments",
         }
     )
     has_on_duplicate_key = True
@@ -537,12 +538,12 @@ class MySQL(Rules):
             case Kind.TEXT:
                 return self._cast_text(node, type_.length)
             case Kind.INTEGER | Kind.BOOLEAN:
-                if node.type.sort in (Sort.INTEGER, Sort.NULL):
-                    wrap = _WRAP_UNSIGNED if type_.unsigned else _WRAP_SIGNED
-                    return self.apply(wrap, (node,), integer_of(type_.unsigned))
+                whole = node.type.sort in (Sort.INTEGER, Sort.NULL)
+                if type_.unsigned and (whole or node.type.sort is Sort.TEXT or node.type.unsigned):
+                    return self.apply(_WRAP_UNSIGNED, (self.integer(node),), UNSIGNED)
                 if type_.unsigned:
-                    raise outside("a CAST to UNSIGNED of what is no integer in MySQL", "cast it to SIGNED")
-                return self.apply(_CLAMPED, (self.integer(node),), BIGINT)
+                    raise outside("a CAST of a decimal or float to UNSIGNED in MySQL", "cast it to SIGNED")
+                return self.apply(_WRAP_SIGNED if whole else _CLAMPED, (self.integer(node),), BIGINT)
             case Kind.DECIMAL:
                 how = _CAST_DECIMAL if self.changing else _CLAMPED_DECIMAL
                 sizes = (Constant(type_.precision or 10, INTEGER), Constant(type_.scale or 0, INTEGER))

@@ -58,8 +58,17 @@ def _fitting(name: str, bits: int, compute: Callable[..., int], errors: str = "o
     )
 
 
-_DIVIDED = {bits: _fitting("/", bits, pg.quotient, "out-of-range division-by-zero") for bits in _INTEGERS}
-_INTEGER_MODULO = Primitive("postgresql % integer", pg.modulo, errors="division-by-zero", partial=True, smt="mod")
+_DIVIDED = {
+    bits: _fitting("/", bits, numbers.checked_divisor(numbers.integer_quotient), "out-of-range division-by-zero")
+    for bits in _INTEGERS
+}
+_INTEGER_MODULO = Primitive(
+    "postgresql % integer",
+    numbers.checked_divisor(numbers.integer_remainder),
+    errors="division-by-zero",
+    partial=True,
+    smt="mod",
+)
 _NARROWED = {
     sort: {bits: _fitting(f"{sort.value} to", bits, convert) for bits in _INTEGERS}
     for sort, convert in (
@@ -75,7 +84,10 @@ _DECIMAL_ARITHMETIC = shared.DECIMAL_ARITHMETIC | {
     Binary.MODULO: Primitive("postgresql % decimal", numbers.remainder, errors="division-by-zero", partial=True),
 }
 _FLOAT_DIVIDED = Primitive(
-    "postgresql / float", pg.float_quotient, errors="division-by-zero out-of-range", partial=True
+    "postgresql / float",
+    numbers.checked_divisor(numbers.float_quotient),
+    errors="division-by-zero out-of-range",
+    partial=True,
 )
 _SHIFTED = {
     Binary.SHIFT_LEFT: Primitive("postgresql <<", pg.shifted_left),
@@ -119,27 +131,29 @@ _FIXED = {
     _FITTED_TEXT: Primitive("postgresql char(n), stored", pg.fixed_text, errors="out-of-range"),
     _CUT_TEXT: Primitive("postgresql char(n), cast", pg.fixed_cut, errors="out-of-range"),
 }
-# A float that is rounded to zero keeps its sign, which shows in its text.
 _ROUNDING = {
     (Function.FLOOR, Sort.DECIMAL): Primitive("postgresql floor decimal", lambda number: Decimal(math.floor(number))),
-    (Function.FLOOR, Sort.FLOAT): Primitive(
-        "postgresql floor float", lambda number: math.copysign(math.floor(number), number)
-    ),
+    (Function.FLOOR, Sort.FLOAT): Primitive("postgresql floor float", pg.keeping_sign(math.floor)),
     (Function.CEILING, Sort.DECIMAL): Primitive(
         "postgresql ceiling decimal", lambda number: Decimal(math.ceil(number))
     ),
-    (Function.CEILING, Sort.FLOAT): Primitive("postgresql ceiling float", pg.float_ceiling),
+    (Function.CEILING, Sort.FLOAT): Primitive("postgresql ceiling float", pg.keeping_sign(math.ceil)),
     (Function.SIGN, Sort.DECIMAL): Primitive(
         "postgresql sign decimal", lambda number: Decimal((number > 0) - (number < 0))
     ),
     (Function.SIGN, Sort.FLOAT): Primitive("postgresql sign float", lambda number: float((number > 0) - (number < 0))),
-    (Function.ROUND, Sort.FLOAT): Primitive("postgresql round float", pg.float_round),
+    (Function.ROUND, Sort.FLOAT): Primitive("postgresql round float", pg.keeping_sign(numbers.nearest_even)),
     (Function.ROUND, Sort.DECIMAL): Primitive("postgresql round decimal", lambda number: pg.decimal_round(number, 0)),
 }
 _ROUND_TO = Primitive("postgresql round to digits", pg.decimal_round)
 _EXTREMES = {
-    Function.GREATEST: Primitive("postgresql greatest", pg.greatest, strict=False, nullable=True),
-    Function.LEAST: Primitive("postgresql least", pg.least, strict=False, nullable=True),
+    function: Primitive(
+        f"postgresql {function.value}",
+        lambda *values, choose=choose: choose((value for value in values if value is not None), default=None),
+        strict=False,
+        nullable=True,
+    )
+    for function, choose in ((Function.GREATEST, max), (Function.LEAST, min))
 }
 _CHOSEN = {Aggregation.MIN: extreme(min), Aggregation.MAX: extreme(max)}
 _CONCAT = Primitive("postgresql concat", lambda *texts: "".join(text or "" for text in texts), strict=False)
@@ -156,11 +170,16 @@ class PostgreSQL(Rules):
     fails_when_planned = True
     inner_table_hides_outer = True
     member_lazy = True
+    assigns_through_text = True
     ids = IdSource.SEQUENCE
     updates_row_once = True
-    lacks = MappingProxyType({"INSERT IGNORE": "use ON CONFLICT DO NOTHING", "REPLACE": "use ON CONFLICT DO UPDATE"})
-    conflict_update_needs_key = True
-    results_are_determined = True
+    lacks = MappingProxyType(
+        {
+            "INSERT IGNORE": "use ON CONFLICT DO NOTHING",
+            "REPLACE": "use ON CONFLICT DO UPDATE",
+            "ON CONFLICT DO UPDATE without a key": "name the columns of a key",
+        }
+    )
     errors_end_transactions = True
     shares_cursors = True
     conditions_are_boolean = True
@@ -409,23 +428,26 @@ class PostgreSQL(Rules):
 
     def cast(self, node: Expression, type_: Type) -> Expression:
         target, have = self.column(type_), node.type
-        if have.sort in UNTYPED:
-            result = self.to(node, target)
-        elif have.sort is Sort.TEXT:
+        if have.sort is Sort.TEXT:
             result = self.from_text(node, target)
-        elif target.sort is Sort.TEXT:
-            result = self.to_text(node)
-        elif have.sort is target.sort is not Sort.INTEGER or (have.sort in TIMES and target.sort in TIMES):
-            result = self.to(node, target)
-        elif have.sort in NUMBERS and target.sort in NUMBERS:
-            result = self.number(node, target)
         elif have.sort is Sort.BOOLEAN and target == INTEGER:
             result = self.apply(_BOOLEAN_TO_INTEGER, (node,), target)
         elif have == INTEGER and target.sort is Sort.BOOLEAN:
             result = self.apply(_INTEGER_TO_BOOLEAN, (node,), target)
         else:
-            raise type_error(f"cannot cast type {have} to {target}")
+            result = self.assigned(node, target, f"cannot cast type {have} to {target}")
         return self.sized(result, type_, _CUT_TEXT)
+
+    def assigned(self, node: Expression, target: ValueType, otherwise: str) -> Expression:
+        """What an assignment converts it to; ``otherwise`` says that there is no such conversion."""
+        have = node.type
+        if have.sort not in UNTYPED and target.sort is Sort.TEXT:
+            return self.to_text(node)
+        if have.sort in NUMBERS and target.sort in NUMBERS:
+            return self.number(node, target)
+        if have.sort in UNTYPED or have.sort is target.sort or {have.sort, target.sort} <= {*TIMES}:
+            return self.to(node, target)
+        raise type_error(otherwise)
 
     def number(self, node: Expression, target: ValueType) -> Expression:
         have = node.type.sort
@@ -450,19 +472,8 @@ class PostgreSQL(Rules):
 
     def stored(self, node: Expression, column: TableColumn) -> Expression:
         target, have = self.column(column.type), node.type
-        if have.sort in UNTYPED:
-            result = self.to(node, target)
-        elif target.sort is Sort.TEXT:
-            result = self.to_text(node)
-        elif have.sort in NUMBERS and target.sort in NUMBERS:
-            result = self.number(node, target)
-        elif have.sort in TIMES and target.sort in TIMES:
-            result = as_time(self, node, target)
-        elif have.sort is target.sort:
-            result = node
-        else:
-            raise type_error(f"column {column.name} is of type {target}, but the expression is of type {have}")
-        return self.sized(result, column.type, _FITTED_TEXT)
+        wrong = f"column {column.name} is of type {target}, but the expression is of type {have}"
+        return self.sized(self.assigned(node, target, wrong), column.type, _FITTED_TEXT)
 
     # Functions
 

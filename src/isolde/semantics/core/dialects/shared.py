@@ -23,9 +23,16 @@ COMPARISONS: dict[Binary, Primitive] = {
 
 
 DECIMAL_ARITHMETIC = {
-    Binary.ADD: Primitive("+ decimal", numbers.decimal_sum, smt="+"),
-    Binary.SUBTRACT: Primitive("- decimal", numbers.decimal_difference, smt="-"),
-    Binary.MULTIPLY: Primitive("* decimal", numbers.decimal_product, smt="*"),
+    operator: Primitive(
+        f"{operator.value} decimal",
+        lambda left, right, compute=compute: numbers.positive_zero(compute(left, right)),
+        smt=operator.value,
+    )
+    for operator, compute in (
+        (Binary.ADD, numbers.EXACT.add),
+        (Binary.SUBTRACT, numbers.EXACT.subtract),
+        (Binary.MULTIPLY, numbers.EXACT.multiply),
+    )
 }
 FLOAT_ARITHMETIC = {
     operator: Primitive(
@@ -75,7 +82,7 @@ NEGATED_FLOAT = Primitive("- float (sign)", lambda value: -value, "(-{0})")
 TEXT_FUNCTIONS = {
     Function.LOWER: Primitive("lower", texts.lower),
     Function.UPPER: Primitive("upper", texts.upper),
-    Function.TRIM: Primitive("trim", texts.trim),
+    Function.TRIM: Primitive("trim", lambda text: text.strip(" ")),
     Function.CHARACTER_LENGTH: Primitive("char_length", len),
 }
 SUBSTRING = Primitive("substring", texts.substring)

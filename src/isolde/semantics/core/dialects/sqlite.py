@@ -41,13 +41,12 @@ _LOW, _HIGH = -(2**63), 2**63 - 1
 # Primitives
 
 _ARITHMETIC = {
-    Binary.ADD: Primitive("sqlite +", lite.added),
-    Binary.SUBTRACT: Primitive("sqlite -", lite.subtracted),
-    Binary.MULTIPLY: Primitive("sqlite *", lite.multiplied),
+    Binary.ADD: Primitive("sqlite +", lite.arithmetic(operator.add)),
+    Binary.SUBTRACT: Primitive("sqlite -", lite.arithmetic(operator.sub)),
+    Binary.MULTIPLY: Primitive("sqlite *", lite.arithmetic(operator.mul)),
     Binary.DIVIDE: Primitive("sqlite /", lite.divided, nullable=True),
     Binary.MODULO: Primitive("sqlite %", lite.modulo, nullable=True),
 }
-_NEGATED = Primitive("sqlite - (sign)", lambda value: lite.subtracted(0, value))
 _TO_BITS = Primitive("sqlite number to bits", lite.bits)
 _BITS = {
     Binary.BIT_AND: shared.BITS[Binary.BIT_AND],
@@ -161,7 +160,7 @@ class SQLite(Rules):
                 # +column is a value without an affinity.
                 return _bare(operand)
             case Unary.NEGATE:
-                return self.apply(_NEGATED, (operand,), ANY)
+                return self.apply(_ARITHMETIC[Binary.SUBTRACT], (Constant(0, ANY), operand), ANY)
             case _:
                 return self.apply(shared.BIT_NOT, (self.apply(_TO_BITS, (operand,), ANY),), ANY)
 

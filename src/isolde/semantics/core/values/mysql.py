@@ -86,7 +86,7 @@ def like(text: str, pattern: str) -> bool:
 
 
 def float_quotient(left: float, right: float) -> float | None:
-    return None if right == 0 else numbers.finite(left / right)
+    return None if right == 0 else numbers.float_quotient(left, right)
 
 
 def decimal_quotient(left: Decimal, right: Decimal, left_scale: int, right_scale: int) -> Decimal | None:
@@ -115,17 +115,6 @@ def remainder(left: Any, right: Any) -> Any:
         # MariaDB's keeps the sign of the dividend, until it passes through a temporary table: -4.0 % 2 = 0 is false.
         raise outside("a remainder of zero, of a negative decimal, in MySQL", "take the remainder of its ABS")
     return result
-
-
-def checked_divisor(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, with an error in place of null for a divisor of zero: strict mode, in statements that change tables."""
-
-    def checked(left: Any, right: Any, *scales: int) -> Any:
-        if right == 0:
-            raise numbers.zero_divisor()
-        return function(left, right, *scales)
-
-    return checked
 
 
 def from_timestamp(text: str) -> datetime:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from math import inf, isinf, isnan
 from struct import pack, unpack
+from typing import Any
 
 from isolde.errors import ExecutionError
 from isolde.semantics.core.types import outside
@@ -97,16 +98,19 @@ def single(number: float) -> float:
     return number
 
 
-def decimal_sum(left: Decimal, right: Decimal) -> Decimal:
-    return positive_zero(EXACT.add(left, right))
+def checked_divisor(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, with an error for a divisor of zero."""
+
+    def checked(left: Any, right: Any, *scales: int) -> Any:
+        if right == 0:
+            raise zero_divisor()
+        return function(left, right, *scales)
+
+    return checked
 
 
-def decimal_difference(left: Decimal, right: Decimal) -> Decimal:
-    return positive_zero(EXACT.subtract(left, right))
-
-
-def decimal_product(left: Decimal, right: Decimal) -> Decimal:
-    return positive_zero(EXACT.multiply(left, right))
+def float_quotient(left: float, right: float) -> float:
+    return finite(left / right)
 
 
 def decimal_total(values: list[Decimal | int]) -> Decimal | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from isolde.errors import ExecutionError
@@ -101,22 +102,15 @@ def real(value: float) -> float | None:
 # Operations
 
 
-def added(left: Any, right: Any) -> Any:
-    left, right = number(left), number(right)
-    result = left + right
-    return result if isinstance(result, float) or _LOW <= result <= _HIGH else float(left) + float(right)
+def arithmetic(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Of integers it is an integer, and of those that are too large for 64 bits a float."""
 
+    def computed(left: Any, right: Any) -> Any:
+        left, right = number(left), number(right)
+        result = compute(left, right)
+        return result if isinstance(result, float) or _LOW <= result <= _HIGH else compute(float(left), float(right))
 
-def subtracted(left: Any, right: Any) -> Any:
-    left, right = number(left), number(right)
-    result = left - right
-    return result if isinstance(result, float) or _LOW <= result <= _HIGH else float(left) - float(right)
-
-
-def multiplied(left: Any, right: Any) -> Any:
-    left, right = number(left), number(right)
-    result = left * right
-    return result if isinstance(result, float) or _LOW <= result <= _HIGH else float(left) * float(right)
+    return computed
 
 
 def divided(left: Any, right: Any) -> Any:

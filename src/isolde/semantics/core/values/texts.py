@@ -55,10 +55,6 @@ def upper(text: str) -> str:
     return ascii_only(text).upper()
 
 
-def trim(text: str) -> str:
-    return text.strip(" ")
-
-
 def substring(text: str, start: int, length: int | None = None) -> str:
     """From a place, counted from 1. Databases count places before the first, and lengths below zero, each in its own way."""
     if start < 1 or (length is not None and length < 0):
