@@ -38,6 +38,10 @@ QueryFunction = Callable[[Unit, Query, bool], str]
 """Writes the function of a query (the last argument: of whether it has a row) and gives its name."""
 
 
+_NAMED = frozenset({Aggregated, Bound, Constant, Variable})
+"""What is computed already and has a name in generated code."""
+
+
 class Body:
     """The body of one generated function. ``repeated``: it may run several times while tables change, so that a query in it is
     not remembered.
@@ -165,9 +169,9 @@ class Body:
             return tests, self._called(node, [text, *map(self.text, arguments[1:])])
         for argument in arguments:
             text = self.text(argument)
-            # It is computed already, and has a name.
-            named = isinstance(argument, (Aggregated, Bound, Constant, Variable)) or self._is_hoisted(argument)
-            if argument.nonnull and (certain or named or isinstance(argument, Column)):
+            kind = type(argument)
+            named = kind in _NAMED or (kind is Apply and self._is_hoisted(argument))
+            if argument.nonnull and (certain or named or kind is Column):
                 texts.append(text)
             elif named:
                 texts.append(text)

@@ -90,13 +90,6 @@ class Scope:
         self.sources.append(named)
         return named
 
-    def around(self) -> Iterator[Scope]:
-        """This scope and those around it, from the inside out."""
-        scope: Scope | None = self
-        while scope is not None:
-            yield scope
-            scope = scope.parent
-
     # Resolving
 
     def own_column(self, name: Name) -> Expression | None:
@@ -115,7 +108,8 @@ class Scope:
         if name.contested is not None:
             self._refuse_ambiguous(name)
         crossed: list[Scope] = []
-        for scope in self.around():
+        scope: Scope | None = self
+        while scope is not None:
             column = scope.own_column(name)
             if column is not None:
                 if isinstance(column, Column):
@@ -135,23 +129,29 @@ class Scope:
                 self._note(variable, [*crossed, scope])
                 return variable
             crossed.append(scope)
+            scope = scope.parent
         shown = f"{name.table}.{name.name}" if name.table else name.name
         raise ExecutionError("name", f"there is no column or variable {shown}", str(name.place or ""))
 
     def _refuse_ambiguous(self, name: Name) -> None:
         """PostgreSQL calls a name that is a variable and a column ambiguous when it comes to it."""
-        if any(name.contested in source.columns for scope in self.around() for source in scope.sources):
-            what = f"the name '{name.contested}', which is a variable and a column"
-            raise OutsideFragment(str(name.place), what, "write the table before the column")
+        scope: Scope | None = self
+        while scope is not None:
+            if any(name.contested in source.columns for source in scope.sources):
+                what = f"the name '{name.contested}', which is a variable and a column"
+                raise OutsideFragment(str(name.place), what, "write the table before the column")
+            scope = scope.parent
 
     def parameter(self, name: str) -> Variable:
         crossed: list[Scope] = []
-        for scope in self.around():
+        scope: Scope | None = self
+        while scope is not None:
             crossed.append(scope)
             if scope.variables is not None and name in scope.variables.types:
                 variable = scope.variables.variable(name)
                 self._note(variable, crossed)
                 return variable
+            scope = scope.parent
         raise ExecutionError("name", f"there is no value for parameter :{name}")
 
     @staticmethod

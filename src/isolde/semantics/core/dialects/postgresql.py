@@ -428,6 +428,7 @@ class PostgreSQL(Rules):
 
     def cast(self, node: Expression, type_: Type) -> Expression:
         target, have = self.column(type_), node.type
+        result: Expression | None
         if have.sort is Sort.TEXT:
             result = self.from_text(node, target)
         elif have.sort is Sort.BOOLEAN and target == INTEGER:
@@ -435,11 +436,13 @@ class PostgreSQL(Rules):
         elif have == INTEGER and target.sort is Sort.BOOLEAN:
             result = self.apply(_INTEGER_TO_BOOLEAN, (node,), target)
         else:
-            result = self.assigned(node, target, f"cannot cast type {have} to {target}")
+            result = self.assigned(node, target)
+            if result is None:
+                raise type_error(f"cannot cast type {have} to {target}")
         return self.sized(result, type_, _CUT_TEXT)
 
-    def assigned(self, node: Expression, target: ValueType, otherwise: str) -> Expression:
-        """What an assignment converts it to; ``otherwise`` says that there is no such conversion."""
+    def assigned(self, node: Expression, target: ValueType) -> Expression | None:
+        """What an assignment converts it to; ``None``: there is no such conversion."""
         have = node.type
         if have.sort not in UNTYPED and target.sort is Sort.TEXT:
             return self.to_text(node)
@@ -447,7 +450,7 @@ class PostgreSQL(Rules):
             return self.number(node, target)
         if have.sort in UNTYPED or have.sort is target.sort or {have.sort, target.sort} <= {*TIMES}:
             return self.to(node, target)
-        raise type_error(otherwise)
+        return None
 
     def number(self, node: Expression, target: ValueType) -> Expression:
         have = node.type.sort
@@ -471,9 +474,11 @@ class PostgreSQL(Rules):
         return node
 
     def stored(self, node: Expression, column: TableColumn) -> Expression:
-        target, have = self.column(column.type), node.type
-        wrong = f"column {column.name} is of type {target}, but the expression is of type {have}"
-        return self.sized(self.assigned(node, target, wrong), column.type, _FITTED_TEXT)
+        target = self.column(column.type)
+        result = self.assigned(node, target)
+        if result is None:
+            raise type_error(f"column {column.name} is of type {target}, but the expression is of type {node.type}")
+        return self.sized(result, column.type, _FITTED_TEXT)
 
     # Functions
 
