@@ -260,7 +260,8 @@ class Rules(ABC):
 
     def check_arranging(self, node: tx.Expression) -> None:
         """Refuses an expression of ORDER BY or GROUP BY that the dialect may take for a column's number."""
-        if isinstance(node.operand if isinstance(node, tx.UnaryOperation) else node, tx.Literal):
+        constant = node.operand if isinstance(node, tx.UnaryOperation) else node
+        if isinstance(constant, tx.Literal) and constant.value is not None:
             raise outside("a constant in ORDER BY or GROUP BY", "leave it out")
 
     def check_derived_table(self, select: Select) -> None:
