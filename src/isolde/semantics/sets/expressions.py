@@ -77,7 +77,6 @@ _UNCHANGED = (
     " to int16",
     " to decimal",
     "varchar(n), stored",
-    "postgresql limit",
     "integer of 8 bits",
     "integer of 16 bits",
     "integer of 24 bits",
