@@ -327,14 +327,13 @@ class InnodbStatement(Writing):
         run = self.evaluation(
             (yield from self._lock_reads(where, lambda run: _hits(run, change, self.env), change.scan))
         )
-        values = run
-        # A row that is found by a whole key is read while the statement is planned, before anything is waited for.
-        values_locked = not self.gaps and all(
-            by_whole_key(query)
-            for assigned in change.sets
-            for part in below(assigned.value)
-            if (query := query_of(part)) is not None
-        )
+        values, sets = run, [assigned.value for assigned in change.sets]
+        queries = [query for node in sets for part in below(node) if (query := query_of(part)) is not None]
+        # A row that is found by a whole key is read while the statement is planned, before anything else is waited for.
+        keyed = [query for query in queries if by_whole_key(query)]
+        values_locked = len(keyed) == len(queries)
+        if keyed and self.gaps:
+            values = self.evaluation((yield from self._lock_reads(sets, lambda run: _read(run, keyed, self.env), None)))
         checks = run.update_checks(change)
         places = {assigned.place for assigned in change.sets}
         rekeys = any(places & set(unique) for unique in info.uniques)
@@ -351,7 +350,6 @@ class InnodbStatement(Writing):
             if not values_locked:
                 # Queries among the new values are asked when the first row is found.
                 values_locked = True
-                sets = [assigned.value for assigned in change.sets]
                 values = self.evaluation(
                     (yield from self._lock_reads(sets, lambda run: _new_row(run, change, old.row, self.env), None))
                 )
@@ -467,6 +465,11 @@ def _hits(run: Evaluation, change: Update | Delete, env: Environment) -> None:
 
 def _new_row(run: Evaluation, change: Update, row: Row, env: Environment) -> None:
     run.new_row(change, row, env)
+
+
+def _read(run: Evaluation, queries: Iterable[Query], env: Environment) -> None:
+    for query in queries:
+        run.rows(query, env)
 
 
 def _to_insert(run: Evaluation, change: Insert, env: Environment) -> None:

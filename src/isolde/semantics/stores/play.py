@@ -172,7 +172,9 @@ class Playing:
             after = replace(way, state=step.state, left={**way.left, session: tuple(left)}, doing=doing)
             moved = list(sessions)
             for other, result in step.results:
-                after = self._noted(after, other, *doing[other], result)
+                begun = way.state.open.get(other)
+                alone = begun is None or begun.autocommit
+                after = self._noted(after, other, *doing[other], _by_itself(result) if alone else result)
                 if other not in moved:
                     moved.append(other)
             found.append((after, moved))
@@ -254,6 +256,11 @@ class Playing:
             if changes(text):
                 changed["count"] = (step.count or 0) + result.count
         return _with(way, number, **changed)
+
+
+def _by_itself(result: Result) -> Result:
+    """A statement that is a transaction by itself leaves none that its error could have ended."""
+    return replace(result, ended=False) if isinstance(result, Failed) else result
 
 
 def _with(way: _Way, number: int, **changed: object) -> _Way:
