@@ -115,7 +115,8 @@ def test_an_increment_in_place_is_lost_nowhere(store: str, level: str, expected:
 def test_a_lost_update_is_stopped_by_the_first_updater_of_postgresql_and_by_mariadbs_setting() -> None:
     assert played(PG, RC, LOST_UPDATE)[0][-1] == "[(1, 11), (2, 20)]"
     assert played(PG, RR, LOST_UPDATE)[0][5] == "…6 serialization-failure"
-    assert played(MARIADB, RR, LOST_UPDATE)[0][5] == "…6 0"
+    # The row that it found counts, although it holds the value already, as on the connections that a schedule is played on.
+    assert played(MARIADB, RR, LOST_UPDATE)[0][5] == "…6 1"
     (on,) = played(MARIADB, RR, LOST_UPDATE, innodb_snapshot_isolation="ON")
     assert on[5] == "…6 serialization-failure"
 

@@ -22,7 +22,7 @@ from isolde.engines.explore.program import Program, first_rows
 from isolde.engines.explore.question import TRIVIAL, Question, short
 from isolde.engines.explore.schedule import Step as InterleavedStep
 from isolde.engines.explore.search import INTERRUPTED, Limits, Progress
-from isolde.engines.explore.shown import accesses_of, plain, plain_key, text_of, transactions_of
+from isolde.engines.explore.shown import accesses_of, key_names, keys_of, plain, text_of, transactions_of
 from isolde.errors import UsageError
 from isolde.findings import (
     Anomaly,
@@ -141,8 +141,8 @@ def _history(explorer: Explorer, history: tuple[Executed, ...]) -> History:
     """The history as people read it; over keys with the initial values of those that it names."""
     initial = {}
     if not explorer.program.over_tables:
-        keys = dict.fromkeys(event.key for entry in history for event in entry.trace.events)
-        initial = {plain_key(key): plain(explorer.bodies.initial(key)) for key in keys}
+        names = key_names(keys_of(history))
+        initial = {name: plain(explorer.bodies.initial(key)) for key, name in names.items()}
     return History(transactions_of(history), {key: value for key, value in initial.items() if value is not None})
 
 
@@ -268,7 +268,7 @@ def _explanation(explored: Explored, violation: Violation, anomaly: Anomaly | No
 
 def _keys(explorer: Explorer, state: Mapping[Any, Any]) -> tuple[tuple[str | int, Any], ...]:
     whole = explorer.invariants.state(state)
-    return tuple((plain_key(key), plain(value)) for key, value in whole.items())
+    return tuple((name, plain(whole[key])) for key, name in key_names(whole).items())
 
 
 def _tables(explorer: Explorer, state: Mapping[Any, Any]) -> tuple[TableRows, ...]:

@@ -12,7 +12,7 @@ from isolde.engines.explore.program import Program, first_rows
 from isolde.engines.explore.search import INTERRUPTED
 from isolde.engines.explore.shown import literal_text, plain
 from isolde.engines.play import Player
-from isolde.errors import IsoldeError, OutsideFragment, UsageError
+from isolde.errors import IsoldeError, MalformedProgram, OutsideFragment, UsageError
 from isolde.findings import (
     BrokenInvariant,
     Finding,
@@ -177,9 +177,7 @@ def play_on_model(
     named = replace(schedule, sessions={name: level or isolation for name, level in schedule.sessions.items()})
     try:
         return OnModel(named, play(named, store, settings), "", time.monotonic() - began)
-    except OutsideFragment as error:
-        return OnModel(named, None, str(error), time.monotonic() - began)
-    except UsageError as error:
+    except (OutsideFragment, MalformedProgram, UsageError) as error:
         return OnModel(named, None, str(error), time.monotonic() - began)
 
 

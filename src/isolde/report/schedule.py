@@ -10,6 +10,7 @@ from typing import Any
 from isolde.formats.schedules import played_document
 from isolde.history.json_text import json_text
 from isolde.history.schedule import Ended, Played, PlayedStep, Row, Schedule
+from isolde.tx.script import level_in
 from isolde.visible import Paint, safe_lines, visible
 
 _ROWS_SHOWN = 12
@@ -75,7 +76,7 @@ def _lines(database: str, result: PlayedSchedule, width: int, paint: Paint) -> I
     entries = list(_entries(result.played.steps))
     sessions = list(result.schedule.sessions)
     column = min((width - _NUMBER) // len(sessions) - 2, _COLUMN_MAX)
-    heads = [f"{name} ({result.levels.get(name) or 'default level'})" for name in sessions]
+    heads = [f"{name} ({_level(result, name)})" for name in sessions]
     if column >= _COLUMN_MIN:
         yield from _beside(entries, sessions, heads, column, paint)
     else:
@@ -85,6 +86,14 @@ def _lines(database: str, result: PlayedSchedule, width: int, paint: Paint) -> I
         yield from _wrapped(f"{visible(table)} at the end: {_shown(rows)}", max(width, _COLUMN_MIN), "  ")
     if result.history:
         yield f"history: {result.history}"
+
+
+def _level(result: PlayedSchedule, session: str) -> str:
+    """The level of a session: that which it names itself, if it names one."""
+    sent = [step.sql for step in result.schedule.steps if step.session == session]
+    texts = (*result.schedule.before.get(session, ()), *sent)
+    named = dict.fromkeys(level for text in texts if (level := level_in(text)) is not None)
+    return ", ".join(named) or result.levels.get(session) or "default level"
 
 
 def _beside(

@@ -7,6 +7,7 @@ statement ends, and of which of a few kinds it is.
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from isolde.tx.dialects import Dialect
 
@@ -39,6 +40,9 @@ _SET_KEPT = re.compile(
     # A variable of the user's own in PostgreSQL has a dot in its name; in MySQL those of key caches have, which are the server's.
     r"|(session\s+|local\s+)?[a-z_]\w*\.(?!key_)\w+)",
     re.IGNORECASE,
+)
+_SET_LEVEL = re.compile(
+    r"set\s+(?P<scope>session\s+characteristics\s+as\s+|session\s+)?transaction\s+isolation\s+level\b", re.IGNORECASE
 )
 _BEGIN = re.compile(r"(begin|start\s+transaction)\b", re.IGNORECASE)
 _COMMIT = re.compile(r"(commit|end)\b(?!\s+prepared\b)", re.IGNORECASE)
@@ -132,6 +136,16 @@ def rolls_back(statement: str) -> bool:
 def changes(statement: str) -> bool:
     """Whether it is a plain change of rows, of which a database tells how many."""
     return _CHANGE.match(statement) is not None
+
+
+def sets_level(statement: str) -> Literal["session", "transaction", ""]:
+    """Whether it says at which level the session's transactions run from now on, or one transaction alone.
+
+    >>> sets_level("set session transaction isolation level serializable"), sets_level("set enable_seqscan = off")
+    ('session', '')
+    """
+    match = _SET_LEVEL.match(statement)
+    return "" if match is None else "session" if match["scope"] else "transaction"
 
 
 def is_plain(statement: str) -> bool:

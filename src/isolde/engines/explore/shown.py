@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -20,17 +20,22 @@ if TYPE_CHECKING:
 
 def transactions_of(history: Sequence[Executed]) -> tuple[Transaction, ...]:
     """The transactions, session after session; over SQL with the statements that ran."""
-    return tuple(_transaction(entry) for entry in sorted(history, key=lambda entry: entry.number))
+    names = key_names(keys_of(history))
+    return tuple(_transaction(entry, names) for entry in sorted(history, key=lambda entry: entry.number))
 
 
-def _transaction(entry: Executed) -> Transaction:
+def keys_of(history: Sequence[Executed]) -> list[Any]:
+    """The keys that a history reads and writes, each once."""
+    return list(dict.fromkeys(event.key for entry in history for event in entry.trace.events))
+
+
+def _transaction(entry: Executed, names: Mapping[Any, str | int]) -> Transaction:
     trace = entry.trace
     ops = tuple(
         [Sql(statement_content(ran)) for ran in trace.statements]
         if trace.statements
         else [
-            (Write if event.kind == "write" else Read)(plain_key(event.key), plain(event.value))
-            for event in trace.events
+            (Write if event.kind == "write" else Read)(names[event.key], plain(event.value)) for event in trace.events
         ]
     )
     status = Status.COMMITTED if entry.committed else Status.ABORTED
@@ -43,14 +48,14 @@ def accesses_of(history: Sequence[Executed], initial: Callable[[Any], Any]) -> H
     So it is plain who read from whom, for whoever names and draws what is wrong with the order of transactions. A row of a table
     is a key. A value that is written several times, or is the initial one too, tells its writer: ``10 by 1.0``.
     """
-    labels = _labels(history, initial)
+    labels, names = _labels(history, initial), key_names(keys_of(history))
     found = []
     for entry in sorted(history, key=lambda entry: entry.number):
         ops: list[Read | Write] = []
         reads = iter(entry.sources)
         last: dict[Any, Any] = {}
         for place, event in enumerate(entry.trace.events):
-            key = plain_key(event.key)
+            key = names[event.key]
             if event.kind == "write":
                 last[event.key] = labels[entry.number, place]
                 ops.append(Write(key, last[event.key]))
@@ -66,14 +71,13 @@ def accesses_of(history: Sequence[Executed], initial: Callable[[Any], Any]) -> H
                 )
         status = Status.COMMITTED if entry.committed else Status.ABORTED
         found.append(Transaction(entry.call.id, entry.call.session, tuple(ops), status))
-    first = {plain_key(key): value for (source, key), value in labels.items() if source < 0 and value is not None}
+    first = {names[key]: value for (source, key), value in labels.items() if source < 0 and value is not None}
     return History(tuple(found), first)
 
 
 def _labels(history: Sequence[Executed], initial: Callable[[Any], Any]) -> dict[tuple[int, Any], Any]:
     """The value shown for each write (by transaction and place) and for the initial version of each key (-1 and the key)."""
-    keys = dict.fromkeys(event.key for entry in history for event in entry.trace.events)
-    labels: dict[tuple[int, Any], Any] = {(-1, key): plain(initial(key)) for key in keys}
+    labels: dict[tuple[int, Any], Any] = {(-1, key): plain(initial(key)) for key in keys_of(history)}
     taken = {(key, token(value)) for (_, key), value in labels.items()}
     written = [
         (entry, place, event)
@@ -135,6 +139,17 @@ def plain_key(key: Any) -> str | int:
     return key if isinstance(key, int) and not isinstance(key, bool) and abs(key) < _LARGE else _text(shown_key(key))
 
 
+def key_names(keys: Iterable[Any]) -> dict[Any, str | int]:
+    """The keys as the history format can say them, no two alike: the text ``(1,)`` beside the tuple is quoted.
+
+    >>> key_names(["(1,)", (1,), "x"])
+    {'(1,)': "'(1,)'", (1,): '(1,)', 'x': 'x'}
+    """
+    listed = list(keys)
+    others = {plain_key(key) for key in listed if not isinstance(key, str)}
+    return {key: shown(key) if isinstance(key, str) and plain_key(key) in others else plain_key(key) for key in listed}
+
+
 def plain(value: Any) -> Any:
     """The value as the history format can say it: what it has no form for is a text."""
     match value:
@@ -158,13 +173,3 @@ _LARGE = 10**1000
 def _text(text: str) -> str:
     """The text as UTF-8 can hold it: halves of characters are escaped."""
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def plain_state(state: Mapping[Any, Any]) -> dict[str, Any]:
-    """A state as JSON: keys with their values, or tables with their rows."""
-    return {
-        str(plain_key(key)): [[plain(part) for part in row] for row in value]
-        if isinstance(value, list)
-        else plain(value)
-        for key, value in state.items()
-    }

@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import fields, is_dataclass
+from datetime import datetime, time
+from decimal import Decimal
 from typing import Any
 
 
 def identity(value: Any) -> Hashable:
     """Equal for values that no program can tell apart. Python alone says that ``1 == True == 1.0``.
 
-    >>> len({identity(value) for value in (1, True, 1.0, "1", (1,), (True,))})
-    6
+    >>> from collections import namedtuple
+    >>> point = namedtuple("point", "x")
+    >>> len({identity(value) for value in (1, True, 1.0, "1", (1,), (True,), point(1), point(True))})
+    8
     """
     kind = type(value)
-    if kind is tuple:
+    if isinstance(value, tuple):
         return kind, tuple(map(identity, value))
-    if kind is frozenset:
+    if isinstance(value, frozenset):
         return kind, frozenset(map(identity, value))
-    # ``0.0 == -0.0`` and ``nan != nan``; equal decimals may have different digits.
-    return (kind, str(value)) if kind.__name__ in {"float", "Decimal", "complex"} else (kind, value)
+    if is_dataclass(value) and not isinstance(value, type):
+        # Equal ones may hold fields that are not, as 1 and True, or that are left out of a comparison.
+        return kind, value, tuple(_field(value, entry.name) for entry in fields(value))
+    # ``0.0 == -0.0`` and ``nan != nan``; equal decimals may have different digits, equal times different zones.
+    return (kind, str(value)) if isinstance(value, float | complex | Decimal | datetime | time) else (kind, value)
+
+
+def _field(value: Any, name: str) -> Hashable:
+    held = getattr(value, name, None)
+    try:
+        hash(held)
+    except TypeError:
+        return type(held), repr(held)
+    return identity(held)
 
 
 def likeness(value: Any) -> str:

@@ -77,12 +77,7 @@ class InnoDB(Model):
                 _structure(state, transaction.id, request.table, request.index, request.exclusive, kind)
                 return None
             case Unlock():
-                place = ("rec", request.table, request.index, request.entry)
-                left = {one: held for one, held in state.locks[place].items() if one != transaction.id}
-                if left:
-                    state.locks[place] = left
-                else:
-                    del state.locks[place]
+                _unlock(state, transaction.id, ("rec", request.table, request.index, request.entry))
                 return None
             case Peek():
                 return self._peek(state, transaction, request)
@@ -175,7 +170,7 @@ class InnoDB(Model):
         if mine is None or (request.exclusive and not mine.exclusive) or mine.kind is Kind.IMPLICIT:
             exclusive = request.exclusive or (mine is not None and mine.exclusive)
             if mine is None or mine.kind is not Kind.IMPLICIT:
-                state.hold(place, transaction.id, Held(exclusive, request.kind))
+                state.hold(place, transaction.id, Held(exclusive, request.kind, mine))
         if request.kind is Kind.NEXT_KEY:
             low, high = self.entries(state, transaction, request.table, request.index).gap(request.entry)
             state.hold(("gap", request.table, request.index, low, high), transaction.id, "next-key")
@@ -193,7 +188,8 @@ class InnoDB(Model):
             version = version if entry == request.entry else None
         if transaction.id.session in state.waiting:
             return version, False
-        return version, True if mine is None else None
+        # An exclusive lock over a shared one is a lock of its own.
+        return version, True if mine is None or (request.exclusive and not mine.exclusive) else None
 
     @staticmethod
     def _refuse_newer(transaction: Transaction, request: LockRecord, version: Version | None) -> None:
@@ -232,7 +228,7 @@ class InnoDB(Model):
                 place = ("rec", asked.table, asked.index, asked.entry)
                 mine = state.locks.get(place, {}).get(transaction.id)
                 if mine is None or (asked.exclusive and not mine.exclusive):
-                    state.hold(place, transaction.id, Held(asked.exclusive, asked.kind))
+                    state.hold(place, transaction.id, Held(asked.exclusive, asked.kind, mine))
                     _structure(
                         state, transaction.id, asked.table, asked.index, asked.exclusive, asked.kind, waited=asked.entry
                     )
@@ -243,7 +239,7 @@ class InnoDB(Model):
         for one in by:
             lock = held.get(one)
             if lock is not None and lock.kind is Kind.IMPLICIT:
-                state.hold(place, one, Held(True, Kind.RECORD))
+                state.hold(place, one, Held(True, Kind.RECORD, lock.below))
                 _structure(state, one, place[1], place[2], True, Kind.RECORD)
 
     def _gap_blockers(self, state: State, transaction: Transaction, request: InsertEntry) -> set[TransactionId]:
@@ -345,6 +341,9 @@ class InnoDB(Model):
                 continue
             _intended(state, transaction.id, request.table, exclusive=True)
             place: Place = ("rec", request.table, request.index, entry)
+            if not self.indexes[request.table][request.index].columns:
+                # Without a key, everybody's row has a place of its own at the end, which it gets with its number.
+                continue
             if request.found_free or not set(state.locks.get(place, {})) - {transaction.id}:
                 self._wrote(state, transaction, place)
             else:
@@ -356,7 +355,7 @@ class InnoDB(Model):
         """Who wrote a record has it, without a lock in the table of locks until somebody waits for it."""
         mine = state.locks.get(place, {}).get(transaction.id)
         if mine is None or not mine.exclusive:
-            state.hold(place, transaction.id, Held(True, Kind.IMPLICIT))
+            state.hold(place, transaction.id, Held(True, Kind.IMPLICIT, mine))
 
     # Ends
 
@@ -374,11 +373,7 @@ class InnoDB(Model):
                 if version is not None and self.indexes[place[1]][place[2]].entry(version.row, number) == place[3]
             ]
             if not written:
-                left = {one: held for one, held in state.locks[place].items() if one != transaction.id}
-                if left:
-                    state.locks[place] = left
-                else:
-                    del state.locks[place]
+                _unlock(state, transaction.id, place)
 
     def victims(self, state: State, circle: list[str]) -> list[str]:
         lightest = min(self._weight(state, state.open[session]) for session in circle)
@@ -390,6 +385,18 @@ class InnoDB(Model):
     def _weight(state: State, transaction: Transaction) -> int:
         """Rows changed and lock structures; a request that waits has one, too."""
         return transaction.changed + len(state.locks.get(_STRUCTURES, {}).get(transaction.id, ())) + 1
+
+
+def _unlock(state: State, holder: TransactionId, place: Place) -> None:
+    """Gives a lock back; a shared one that lies below it stays."""
+    below = state.locks[place][holder].below
+    left = {one: held for one, held in state.locks[place].items() if one != holder}
+    if below is not None:
+        left[holder] = below
+    if left:
+        state.locks[place] = left
+    else:
+        del state.locks[place]
 
 
 def _own(state: State, one: TransactionId, table: int) -> Changes:

@@ -21,10 +21,14 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A lock of a record, shared or exclusive. One that is implicit is no lock yet, as far as weights go."""
+    """A lock of a record, shared or exclusive. One that is implicit is no lock yet, as far as weights go.
+
+    ``below``: the shared lock that its holder had before, and has again if this one is given back.
+    """
 
     exclusive: bool
     kind: Kind
+    below: Held | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class Next:
 @dataclass(frozen=True, slots=True)
 class LockRecord:
     """An index record. The answer: the row as it is now (``None``: gone, or under another entry), and whether the lock is fresh:
-    got without a wait, by somebody who had none (``None``: he had one; ``False``: he waited).
+    got without a wait, by somebody who had none like it (``None``: he had one; ``False``: he waited).
 
     ``current``: the row is read, so that a newer version than the snapshot's is an error with innodb_snapshot_isolation.
     ``duplicate``: it may be a duplicate of a row that is to be inserted; such a lock, and a shared one, is one of the gap if the

@@ -20,7 +20,7 @@ from isolde.semantics.core.relations import Delete, Insert, Query, Scan, Update
 from isolde.semantics.core.types import BOOLEAN, outside
 from isolde.semantics.stores.evaluation import Evaluation, Predicate, returned_by
 from isolde.semantics.stores.indexes import HIGHEST, Entry, Index
-from isolde.semantics.stores.innodb_plans import bounds, by_whole_key, planned, visit_key
+from isolde.semantics.stores.innodb_plans import Going, Span, bare, by_whole_key, planned, spans, visit_key, way_in
 from isolde.semantics.stores.innodb_requests import (
     Candidates,
     Guard,
@@ -90,6 +90,8 @@ class InnodbStatement(Writing):
             views = yield Look(latest=True)
             run = self.evaluation(_without(self.model, views, skipped), notes_reads=True)
             returned = returned_by(run, query, self.env, tells_cuts=self.model.tells_cuts)
+            if not self.gaps and isinstance(query.source, Scan) and len(run.visits) == 1:
+                return (yield from self._as_scanned(query, run, exclusive, patience))
             missing = [visit for visit in run.visits if visit_key(visit) not in locked]
             if not missing:
                 return returned
@@ -98,6 +100,22 @@ class InnodbStatement(Writing):
                 table = visit[0].table.position
                 gone = yield from self._scan(visit, run, exclusive, patience, stop=self._cut(query, run))
                 skipped.update({(table, number): None for number in gone})
+
+    def _as_scanned(self, query: Query, run: Evaluation, exclusive: bool, patience: Patience) -> Execution:
+        """Below REPEATABLE READ rows that do not match stay free: each is as it was when the scan came to it."""
+        (visit,), taken = run.visits, dict[int, Version | None]()
+
+        def take(number: int, version: Version) -> Part:
+            taken[number] = version
+            yield from ()
+
+        yield from self._scan(visit, run, exclusive, patience, take, stop=self._cut(query, run))
+        views = yield Look(latest=True)
+        over = [dict(view.over) for view in views]
+        table = visit[0].table.position
+        over[table] = dict.fromkeys((*views[table].base.versions, *over[table])) | taken
+        scanned = self.evaluation(self.model.views(tuple(view.base for view in views), over))
+        return returned_by(scanned, query, self.env, tells_cuts=self.model.tells_cuts)
 
     def _lock_reads(self, nodes: Iterable[Expression], compute: Callable[[Evaluation], None], own: Scan | None) -> Part:
         """The view that queries inside of a change read: of rows that are locked, where the level locks what it reads.
@@ -133,7 +151,8 @@ class InnodbStatement(Writing):
         # Columns of one value do not count in an order.
         primary = tuple(column for column in primary if column not in given)
         keys = [
-            order.key.place if isinstance(order.key, Column) and not order.descending else -1 for order in query.order
+            key.place if isinstance(key := bare(order.key), Column) and not order.descending else -1
+            for order in query.order
         ]
         if tuple(keys) != primary[: len(keys)]:
             return None
@@ -158,38 +177,44 @@ class InnodbStatement(Writing):
         if self.model.needed:
             return (yield from self._needed(visit, run, exclusive, patience, apply, stop))
         scan, way, env = visit
-        info = scan.table
         assert way.access is not None
-        keys = tuple(run.value(key, env) for key in way.access.keys)
-        index, probe = self._way(info, way, keys)
-        skipped: list[int] = []
-
-        def matches(row: Row) -> bool:
-            env.rows[scan.id] = row
-            return all(run.value(condition, env) is True for condition in way.conditions)
-
-        table = info.position
-        # Values of only the first columns of a unique key may be those of several rows.
-        point = probe is not None and index.unique is not None and len(probe) == len(index.columns)
+        table = scan.table.position
+        index = way_in(self.model.indexes[table], way.access)
         # A query reads what it finds by a whole key before it looks at its other conditions.
-        constant = point and isinstance(self.sent.core, Query) and not any(map(depends_on, way.access.keys))
-        low, high = (probe, (*probe, HIGHEST[0])) if probe is not None else bounds(index, way.conditions, run, env)
-        at, first = low, True
-        looked_again: set[int] = set()
+        constant = (
+            isinstance(self.sent.core, Query)
+            and index.unique is not None
+            and set(index.columns) <= set(way.access.columns)
+            and not any(map(depends_on, way.access.keys))
+        )
+        going = Going(scan, way, env, run, exclusive, patience, apply, semi, stop, constant)
         yield LockTable(table, exclusive)
+        for span in spans(index, scan, way, run, env):
+            if going.left == 0:
+                break
+            yield from self._through(index, span, going)
+        return going.skipped
+
+    def _through(self, index: Index, span: Span, going: Going) -> Part:
+        """The part of a scan in one span of an index."""
+        table, exclusive, patience = going.scan.table.position, going.exclusive, going.patience
+        # Values of only the first columns of a unique key may be those of several rows.
+        point = span.probe is not None and index.unique is not None and len(span.probe) == len(index.columns)
+        at, first = span.low, True
+        looked_again: set[int] = set()
         while True:
             found = yield Next(table, index.place, at, first)
-            if found is None or found[0] >= high:
+            if found is None or found[0] >= span.high:
                 break
             (at, number), first = found, False
-            if semi and not point and index.place == 0:
+            if going.semi and not point and index.place == 0:
                 seen = yield Peek(table, at, number)
-                if seen is not None and (seen[0] is None or not matches(seen[0].row)):
+                if seen is not None and (seen[0] is None or not going.matches(seen[0].row)):
                     continue
             kind = Kind.RECORD if point else self.range_kind
             got = yield LockRecord(table, index.place, at, number, exclusive, kind, patience, index.place == 0)
             if got is SKIPPED:
-                skipped.append(number)
+                going.skipped.append(number)
                 continue
             version, fresh = got
             if version is None and fresh is False and number not in looked_again:
@@ -201,30 +226,37 @@ class InnodbStatement(Writing):
                 clustered = self.model.indexes[table][0].entry(version.row, number)
                 got = yield LockRecord(table, 0, clustered, number, exclusive, Kind.RECORD, patience)
                 if got is SKIPPED:
-                    skipped.append(number)
+                    going.skipped.append(number)
                     continue
                 version = got[0]
-            if version is not None and matches(version.row):
-                if apply is not None:
-                    yield from apply(number, version)
-                stop = None if stop is None else stop - 1
-                if point or stop == 0:
-                    return skipped
-            elif not self.gaps and fresh and not (constant and version is not None):
+            if version is not None and going.matches(version.row):
+                if going.apply is not None:
+                    yield from going.apply(number, version)
+                going.left = None if going.left is None else going.left - 1
+                if going.left == 0:
+                    return
+            elif not self.gaps and fresh and not (going.constant and version is not None):
                 # A row that another index led to stays locked; so does what was waited for, which is not fresh.
                 yield Unlock(table, index.place, at)
+            if point and version is not None:
+                # There is no second row with this key, so that the gap behind it is none of the search's business.
+                return
+        yield from self._behind(index, span, found, going)
+
+    def _behind(self, index: Index, span: Span, found: tuple[Entry, int] | None, going: Going) -> Part:
+        """What is locked where a span ends; ``found``: the entry that comes after it."""
+        table, exclusive, patience = going.scan.table.position, going.exclusive, going.patience
         if self.gaps:
-            if found is None or probe is not None:
-                yield LockGap(table, index.place, high if probe is not None else HIGHEST, exclusive)
+            if found is None or span.probe is not None:
+                yield LockGap(table, index.place, span.high if span.probe is not None else HIGHEST, exclusive)
             else:
                 current = index.place == 0
                 yield LockRecord(table, index.place, found[0], found[1], exclusive, Kind.NEXT_KEY, patience, current)
-        elif found is not None and probe is None and not semi:
+        elif found is not None and span.probe is None and not going.semi:
             # The record that ends the range is locked before it is known to be outside.
             got = yield LockRecord(table, index.place, found[0], found[1], exclusive, Kind.RECORD, patience, False)
             if got is not SKIPPED and got[1]:
                 yield Unlock(table, index.place, found[0])
-        return skipped
 
     def _needed(
         self,
@@ -282,25 +314,6 @@ class InnodbStatement(Writing):
                     break
         return skipped
 
-    def _way(self, info: TableInfo, way: Visit, keys: tuple[Any, ...]) -> tuple[Index, Entry | None]:
-        """The index by which rows are found, and what their entries begin with, if it is that."""
-        indexes = self.model.indexes[info.position]
-        access = way.access
-        assert access is not None
-        by_column = dict(zip(access.columns, keys, strict=True))
-        if any(key is None for key in keys):
-            return indexes[0], HIGHEST
-        for index in indexes:
-            if index.unique is not None and index.columns and all(column in by_column for column in index.columns):
-                return index, index.probe([by_column[column] for column in index.columns])
-        for index in indexes:
-            first = 0
-            while first < len(index.columns) and index.columns[first] in by_column:
-                first += 1
-            if first:
-                return index, index.probe([by_column[column] for column in index.columns[:first]])
-        return indexes[0], None
-
     # UPDATE and DELETE
 
     def _target(self, change: Update | Delete) -> tuple[Scan, Visit, Environment]:
@@ -314,14 +327,13 @@ class InnodbStatement(Writing):
         run = self.evaluation(
             (yield from self._lock_reads(where, lambda run: _hits(run, change, self.env), change.scan))
         )
-        values = run
-        # A row that is found by a whole key is read while the statement is planned, before anything is waited for.
-        values_locked = not self.gaps and all(
-            by_whole_key(query)
-            for assigned in change.sets
-            for part in below(assigned.value)
-            if (query := query_of(part)) is not None
-        )
+        values, sets = run, [assigned.value for assigned in change.sets]
+        queries = [query for node in sets for part in below(node) if (query := query_of(part)) is not None]
+        # A row that is found by a whole key is read while the statement is planned, before anything else is waited for.
+        keyed = [query for query in queries if by_whole_key(query)]
+        values_locked = len(keyed) == len(queries)
+        if keyed and self.gaps:
+            values = self.evaluation((yield from self._lock_reads(sets, lambda run: _read(run, keyed, self.env), None)))
         checks = run.update_checks(change)
         places = {assigned.place for assigned in change.sets}
         rekeys = any(places & set(unique) for unique in info.uniques)
@@ -338,7 +350,6 @@ class InnodbStatement(Writing):
             if not values_locked:
                 # Queries among the new values are asked when the first row is found.
                 values_locked = True
-                sets = [assigned.value for assigned in change.sets]
                 values = self.evaluation(
                     (yield from self._lock_reads(sets, lambda run: _new_row(run, change, old.row, self.env), None))
                 )
@@ -369,15 +380,15 @@ class InnodbStatement(Writing):
         run = self.evaluation(
             (yield from self._lock_reads(where, lambda run: _hits(run, change, self.env), change.scan))
         )
+        incoming = [reference for reference in self.catalog.references if reference.parent == table]
         done: list[Row] = []
 
         def one(number: int, old: Version) -> Part:
             yield Put(table, number, None)
-            for index in self.model.indexes[table][1:]:
-                yield marked(change.scan.table, index, index.entry(old.row, number), number)
-            for reference in self.catalog.references:
-                if reference.parent == table:
-                    yield from self.children(reference, old.row)
+            for index in self.model.indexes[table]:
+                if index.place:
+                    yield marked(change.scan.table, index, index.entry(old.row, number), number)
+                yield from self.left_behind(change.scan.table, index, incoming, old.row, None)
             done.append(old.row)
 
         yield from self._scan(self._target(change), run, True, Patience.WAIT, one)
@@ -454,6 +465,11 @@ def _hits(run: Evaluation, change: Update | Delete, env: Environment) -> None:
 
 def _new_row(run: Evaluation, change: Update, row: Row, env: Environment) -> None:
     run.new_row(change, row, env)
+
+
+def _read(run: Evaluation, queries: Iterable[Query], env: Environment) -> None:
+    for query in queries:
+        run.rows(query, env)
 
 
 def _to_insert(run: Evaluation, change: Insert, env: Environment) -> None:

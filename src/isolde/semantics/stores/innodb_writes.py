@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from isolde.errors import ExecutionError
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from isolde.semantics.stores.innodb import InnoDB
 
 Part = Generator[Any, Any, Any]
+_LAST = 10**18
+"""After the numbers of all rows: where a row without a key comes."""
 
 
 class Writing:
@@ -43,10 +45,12 @@ class Writing:
             yield Enter(info.position, new)
         for index in self.model.indexes[info.position]:
             before = None if old is None or number is None else index.entry(old, number)
-            entry = index.entry(new, -1 if number is None else number)
+            entry = index.entry(new, _LAST if number is None else number)
             if before != entry:
                 if before is not None and number is not None and index.place:
                     yield marked(info, index, before, number)
+                if old is not None:
+                    yield from self.left_behind(info, index, checks.incoming, old, new)
                 for reference in checks.outgoing:
                     key = reference.child_key(new)
                     same = old is not None and reference.child_key(old) == key
@@ -68,9 +72,15 @@ class Writing:
                         break
             if index.place == 0:
                 number = yield Put(info.position, number, new)
-                for reference in checks.incoming:
-                    if old is not None and reference.parent_key(old) != reference.parent_key(new):
-                        yield from self.children(reference, old)
+
+    def left_behind(
+        self, info: TableInfo, index: Index, incoming: Sequence[Reference], old: Row, new: Row | None
+    ) -> Part:
+        """Nobody refers to a key of this index that goes: asked before it is known whether the new one is free."""
+        for reference in incoming:
+            goes = new is None or reference.parent_key(old) != reference.parent_key(new)
+            if goes and self._index_for(info.position, reference.parent_columns) is index:
+                yield from self.children(reference, old)
 
     def _free(self, info: TableInfo, index: Index, new: Row, number: int | None) -> Part:
         """Whether no other entry has this unique key, dead or alive."""

@@ -24,6 +24,7 @@ from isolde.semantics.core.scope import Variables
 from isolde.semantics.stores.requests import Blocked, Ended, Failed, Failure, Place, Result, Returned, Waits
 from isolde.semantics.stores.rows import Changes, Rows, TransactionId, Version, View
 from isolde.tx.dialects import Dialect
+from isolde.tx.queries import Lock
 from isolde.tx.schema import Schema
 from isolde.tx.sql import statement as read_statement
 from isolde.tx.statements import Statement
@@ -239,6 +240,10 @@ class Model(ABC):
             raise UsageError(f"{session} waits; it can send nothing before its statement has returned")
         if transaction.failed:
             return [Step(state, ((session, Failed("transaction-failed", "the transaction has failed")),))]
+        if transaction.read_only and sent.core is not None and self.writes(sent.core):
+            state.open[session] = replace(transaction, before=transaction.own, changed_before=transaction.changed)
+            refusal = Failure("other", "it cannot be done in a read-only transaction")
+            return self._settled(state, ((session, self.fail(state, session, refusal)),))
         state.open[session] = replace(
             transaction, before=transaction.own, changed_before=transaction.changed, running=Running(sent, (), None)
         )
@@ -464,6 +469,10 @@ class Model(ABC):
     @abstractmethod
     def victims(self, state: State, circle: list[str]) -> list[str]:
         """Which of the sessions in a deadlock may be the one to fail."""
+
+    def writes(self, core: CoreStatement) -> bool:
+        """Whether a read-only transaction refuses a statement: a change, and a query that locks as a change does."""
+        return not isinstance(core, Query) or core.lock is Lock.UPDATE
 
     def grant(self, state: State, ready: list[str]) -> None:  # noqa: B027
         """Those who can go on get what they wait for at once, before any of them runs, where a store does it so."""

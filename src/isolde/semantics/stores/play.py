@@ -12,10 +12,12 @@ from typing import Any
 from isolde.errors import UsageError
 from isolde.history.schedule import Ended as End
 from isolde.history.schedule import Failure, Played, PlayedStep, Row, Schedule, ScheduleStep, sorted_rows, values_of
+from isolde.levels.stores import store_level
 from isolde.semantics.stores import Ended, Failed, Model, Result, Returned, State, Step, Waits, store_model
+from isolde.semantics.stores.requests import Look
 from isolde.tx.dialects import Dialect
 from isolde.tx.schema import Schema
-from isolde.tx.script import begins, changes, commits, is_setting, level_in, rolls_back, statements_of
+from isolde.tx.script import begins, changes, commits, is_setting, level_in, rolls_back, sets_level, statements_of
 from isolde.tx.sql import schema as read_schema
 
 WAYS_MAX = 8
@@ -42,6 +44,10 @@ class _Way:
     doing: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     lost: frozenset[str] = frozenset()
     """Sessions whose transaction the database has rolled back, and that have not ended it yet."""
+    levels: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """What a session has said of levels with SET: of its next ``transaction``, and of its ``session``."""
+    fresh: frozenset[str] = frozenset()
+    """Sessions whose transaction has begun and done nothing yet."""
     passed: tuple[State, ...] = ()
     """The state after each step."""
 
@@ -70,7 +76,8 @@ def _model(schedule: Schedule, store: str, settings: Mapping[str, str] | None) -
     texts = [one for text in schedule.schema for one in statements_of(text, dialect) if not is_setting(one)]
     made = [text for text in texts if text.lower().startswith("create")]
     tables: Schema = read_schema(";\n".join(made), dialect, "schema")
-    first = store_model(store, tables, schedule.rows, settings)
+    # As the connections do on which schedules are played, the model counts rows that an UPDATE found.
+    first = store_model(store, tables, schedule.rows, settings, counts_found=True)
     state = first.initial()
     for text in texts:
         if text not in made:
@@ -78,7 +85,7 @@ def _model(schedule: Schedule, store: str, settings: Mapping[str, str] | None) -
             if isinstance(step.result("setup"), Failed):
                 raise UsageError(f"the schema's statement '{text}' failed: {step.result('setup')}")
             state = step.state
-    return store_model(store, tables, state.rows(), settings)
+    return store_model(store, tables, state.rows(), settings, counts_found=True)
 
 
 class Playing:
@@ -134,33 +141,88 @@ class Playing:
         yield from self._going_on(after, [step.session])
 
     def _going_on(self, way: _Way, sessions: list[str]) -> Iterator[_Way]:
-        """Lets sessions send what they have, one after the other, until each waits or has sent all."""
-        able = [one for one in sessions if way.left.get(one) and one not in way.state.waiting]
-        if not able:
-            yield way
-            return
-        session = able[0]
+        """Lets sessions send what they have until each waits or has sent all.
+
+        Who was set free goes on side by side with the others: each of them may be the next.
+        """
+        met = set()
+        todo = [(way, sessions)]
+        while todo:
+            way, sessions = todo.pop()
+            able = [one for one in sessions if way.left.get(one) and one not in way.state.waiting]
+            if not able:
+                yield way
+            for session in reversed(able):
+                for after, moved in reversed(self._sends(way, sessions, session)):
+                    mark = (after.state.key(), after.steps, frozenset(after.left.items()), after.lost)
+                    if mark not in met:
+                        met.add(mark)
+                        todo.append((after, moved))
+
+    def _sends(self, way: _Way, sessions: list[str], session: str) -> list[tuple[_Way, list[str]]]:
+        """The session sends its next statement: the ways in which that may go, each with whom it may have set free."""
         now, *left = way.left[session]
         doing = {**way.doing, session: now}
-        for step in self._sent(way.state, session, now[1]):
+        if scope := sets_level(now[1]):
+            way = self._with_level(way, session, scope, level_in(now[1]) or "")
+        found = []
+        steps = self._sent(way, session, now[1])
+        way = self._after(way, session, now[1])
+        for step in steps:
             after = replace(way, state=step.state, left={**way.left, session: tuple(left)}, doing=doing)
             moved = list(sessions)
             for other, result in step.results:
-                after = self._noted(after, other, *doing[other], result)
+                begun = way.state.open.get(other)
+                alone = begun is None or begun.autocommit
+                after = self._noted(after, other, *doing[other], _by_itself(result) if alone else result)
                 if other not in moved:
                     moved.append(other)
-            yield from self._going_on(after, moved)
+            found.append((after, moved))
+        return found
 
-    def _sent(self, state: State, session: str, text: str) -> list[Step]:
-        model = self.model
+    def _sent(self, way: _Way, session: str, text: str) -> list[Step]:
+        model, state = self.model, way.state
+        own = way.levels.get((session, "session")) or self.schedule.sessions.get(session) or ""
+        own = way.levels.get((session, "transaction")) or own
         if begins(text):
-            level = level_in(text) or self.schedule.sessions.get(session) or ""
-            return model.begin(state, session, level, read_only="read only" in " ".join(text.lower().split()))
+            words = " ".join(text.lower().split())
+            steps = model.begin(state, session, level_in(text) or own, read_only="read only" in words)
+            if "with consistent snapshot" in words:
+                for step in steps:
+                    # It is taken now, and not at the first read.
+                    model.answer(step.state, step.state.open[session], Look())
+            return steps
         if commits(text):
             return model.commit(state, session)
         if rolls_back(text):
             return model.rollback(state, session)
-        return model.submit(state, session, text, level=self.schedule.sessions.get(session) or "")
+        if sets_level(text):
+            return [Step(state, ((session, Returned()),))]
+        return model.submit(state, session, text, level=own)
+
+    def _with_level(self, way: _Way, session: str, scope: str, level: str) -> _Way:
+        """SET TRANSACTION is of the transaction that is open in PostgreSQL, and of the next one elsewhere."""
+        store_level(self.model.store, level, self.model.settings)
+        begun, here = session in way.state.open, self.model.dialect is Dialect.POSTGRESQL
+        if scope == "transaction" and begun and not (here and session in way.fresh):
+            raise UsageError("SET TRANSACTION stands before the first statement of its transaction")
+        if scope == "session" or not here:
+            return replace(way, levels={**way.levels, (session, scope): level})
+        if not begun:
+            return way
+        (undone,) = self.model.rollback(way.state, session)
+        (step,) = self.model.begin(undone.state, session, level)
+        return replace(way, state=step.state)
+
+    @staticmethod
+    def _after(way: _Way, session: str, text: str) -> _Way:
+        """What is left of the levels that were set, when a statement has been sent."""
+        if sets_level(text):
+            return way
+        levels = way.levels
+        if begins(text) or session not in way.state.open:
+            levels = {key: level for key, level in levels.items() if key != (session, "transaction")}
+        return replace(way, levels=levels, fresh=way.fresh | {session} if begins(text) else way.fresh - {session})
 
     def _noted(self, way: _Way, session: str, number: int, text: str, result: Result) -> _Way:
         step = way.steps[number]
@@ -194,6 +256,11 @@ class Playing:
             if changes(text):
                 changed["count"] = (step.count or 0) + result.count
         return _with(way, number, **changed)
+
+
+def _by_itself(result: Result) -> Result:
+    """A statement that is a transaction by itself leaves none that its error could have ended."""
+    return replace(result, ended=False) if isinstance(result, Failed) else result
 
 
 def _with(way: _Way, number: int, **changed: object) -> _Way:

@@ -17,6 +17,7 @@ from isolde.levels.stores import ChangedRow, ReadLocks, ReadsFrom
 from isolde.semantics.core.catalog import Reference, TableInfo
 from isolde.semantics.core.evaluate import Environment
 from isolde.semantics.core.relations import Delete, Insert, Query, Update
+from isolde.semantics.core.relations import Statement as CoreStatement
 from isolde.semantics.stores.evaluation import Evaluation, KeyPredicate, WholeTable, drawn, locked_tables, returned_by
 from isolde.semantics.stores.machine import Execution, Model, Sent, State, Transaction, is_ordered, names_of
 from isolde.semantics.stores.requests import (
@@ -208,10 +209,11 @@ class PostgreSQL(Model):
     # Unique keys
 
     def _key_blockers(self, state: State, transaction: Transaction, request: FreeKey) -> set[TransactionId]:
-        """Those who have added, changed or deleted a row with this key, and are not done yet."""
+        """Those who have added, changed or deleted a row with this key, and are not done yet: also if it is gone again."""
         rows = state.committed[request.table]
         key_of = rows.info.unique_keys[request.unique]
-        by: set[TransactionId] = set()
+        left = state.locks.get(("left", request.table, request.unique, request.key), {})
+        by = {one for one in left if one != transaction.id}
         for other in state.open.values():
             if other.id == transaction.id:
                 continue
@@ -249,11 +251,20 @@ class PostgreSQL(Model):
         if request.number is not None:
             newest = self.views(state.committed, transaction.own)[request.table].version(request.number)
             before = None if newest is None else newest.row
+            if newest is not None and newest.by == transaction.id:
+                self._leave_keys(state, transaction, request, newest.row)
         if transaction.level.read_locks is ReadLocks.PREDICATES:
             watch = Watch(state.extra)
             watch.writes(transaction.id, (request.table, before, request.row))
             state.extra = watch.conflicts
         return self.write(state, transaction, request.table, request.number, request.row)
+
+    def _leave_keys(self, state: State, transaction: Transaction, request: Put, old: Row) -> None:
+        """A key that the transaction gave a row and takes away again: who finds its entry still waits for the transaction."""
+        for place, key_of in enumerate(state.committed[request.table].info.unique_keys):
+            key = key_of(old)
+            if key is not None and (request.row is None or key_of(request.row) != key):
+                state.hold(("left", request.table, place, key), transaction.id, True)
 
     # Ends
 
@@ -264,6 +275,9 @@ class PostgreSQL(Model):
         state.open[transaction.id.session] = replace(
             transaction, failed=True, own=nothing, before=nothing, snapshot=None
         )
+
+    def writes(self, core: CoreStatement) -> bool:
+        return not isinstance(core, Query) or core.lock is not None
 
     def victims(self, state: State, circle: list[str]) -> list[str]:  # noqa: ARG002
         # Each waiter looks for a circle once, a second after it began to wait: which of them sees it first is a race.
