@@ -15,7 +15,7 @@ from isolde.semantics.sets.ghosts import Ghosts
 from isolde.semantics.sets.passing import met as met_rows
 from isolde.semantics.sets.path import Path
 from isolde.semantics.sets.queries import Tables, equation
-from isolde.semantics.sets.state import Book, Key, Universal, View, Write
+from isolde.semantics.sets.state import Base, Book, Key, Universal, View, Write
 from isolde.semantics.sets.timeline import Lock
 from isolde.semantics.sets.values import Row, Value, key_places, merged, outside, same_row, terms_of
 from isolde.smt import terms as smt
@@ -81,6 +81,7 @@ class Changes:
             return Row(smt.TRUE, tuple(values))
 
         columns = None if isinstance(change, Delete) else frozenset(one.place for one in change.sets)
+        was = None if isinstance(change, Delete) else partial(again.row, info)
         self.path.read(change, env, search, check, pointed=pointed)
         if pointed:
             assert access is not None
@@ -91,13 +92,13 @@ class Changes:
             new = after(key)
             self._not_null(info, written, new)
             self.path.timeline.keep(self.book, Lock(info, key, written, check))
-            self._write(info, key, written, new, columns)
+            self._write(info, key, written, new, columns, was=was)
             return smt.choose(written, smt.number(1), smt.number(0))
         self.path.timeline.keep_all(self.book, info, check, Universal((info,), hit))
         equations = tuple(self._equations(change, seen, env))
         alone = self._alone(info, hit) if key_places(info) is None else None
         self.path.writes += (
-            Write(info, lambda key: (hit(book, key), after(key)), None, columns, equations, alone=alone),
+            Write(info, lambda key: (hit(book, key), after(key)), None, columns, equations, alone=alone, was=was),
         )
         many = self.book.fresh("many")
         self.book.fact(many >= 0)
@@ -135,12 +136,19 @@ class Changes:
                 self.book.fact(smt.implies(written, smt.no(value.null)))
 
     def _write(
-        self, info: TableInfo, key: Key, written: Term, new: Row, columns: frozenset[int] | None, replaces: bool = False
+        self,
+        info: TableInfo,
+        key: Key,
+        written: Term,
+        new: Row,
+        columns: frozenset[int] | None,
+        replaces: bool = False,
+        was: Callable[[Key], Row] | None = None,
     ) -> None:
         def at(other: Key) -> tuple[Term, Row]:
             return smt.both(written, smt.all_equal(key, other)), new
 
-        self.path.writes += (Write(info, at, key, columns, replaces=replaces),)
+        self.path.writes += (Write(info, at, key, columns, replaces=replaces, was=was),)
 
     # INSERT
 
@@ -150,13 +158,21 @@ class Changes:
             raise outside("INSERT … SELECT and RETURNING")
         if change.mode is not InsertMode.PLAIN:
             raise outside("an INSERT that ignores or replaces")
-        plain = self.path.timeline.commit if not change.queries else self.path.timeline.plain(self.book)
+        plain = self._seen_by_insert(change)
         many: Term = smt.number(0)
         for row in change.rows:
             reader = self._tables(self.path.view(plain)).reader()
             values = tuple(reader.value(node, self.path.env) for node in row)
             many = many + self._insert(change, values)
         return many
+
+    def _seen_by_insert(self, change: Insert) -> Base:
+        """The state that queries among the values see. InnoDB locks what they read, where a plain read has a snapshot."""
+        timeline = self.path.timeline
+        if not change.queries:
+            return timeline.commit
+        current = timeline.level.reads is Reads.FIRST_READ
+        return timeline.newest(self.book) if current else timeline.plain(self.book)
 
     def _insert(self, change: Insert, values: tuple[Value, ...]) -> Term:
         info = change.table
@@ -200,8 +216,8 @@ class Changes:
             self._not_null(info, smt.no(taken), new)
             self._write(info, key, smt.no(taken), new, None)
             return smt.choose(taken, smt.number(0), smt.number(1))
-        if conflict.where:
-            raise outside("ON CONFLICT … WHERE")
+        if conflict.where or any(_asks(one.value) for one in conflict.sets):
+            raise outside("ON CONFLICT … WHERE, or with a query")
         if timeline.level.reads is Reads.SNAPSHOT and timeline.level.writes is Writes.UNCHANGED:
             old = timeline.plain(self.book).row(info, key)
             base = commit.row(info, key)
@@ -218,8 +234,11 @@ class Changes:
         )
         self._not_null(info, smt.TRUE, row)
         timeline.keep(self.book, Lock(info, key, smt.TRUE, commit))
-        self._write(info, key, smt.TRUE, row, None, replaces=True)
-        return smt.number(1)
+        self._write(info, key, smt.TRUE, row, None, replaces=True, was=lambda _: there)
+        # MySQL and MariaDB count a row that is changed twice, and one that stays as it was not at all.
+        many = self.book.fresh("many")
+        self.book.fact(smt.both(many >= 0, many <= 2))
+        return smt.choose(there.there, many, smt.number(1))
 
 
 def _with_values(info: TableInfo, row: Row) -> Row:
