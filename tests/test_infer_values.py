@@ -39,8 +39,8 @@ def deletes(tx: Handle, k: int) -> None:
 
 @transaction
 def goes(tx: Handle, k: int) -> None:
-    tx.execute("UPDATE a SET n = 0 WHERE id = :k", k=k)
-    tx.execute("DELETE FROM b WHERE id = :k", k=k)
+    if tx.execute("UPDATE a SET n = 0 WHERE id = :k", k=k) == 1:
+        tx.execute("DELETE FROM b WHERE id = :k", k=k)
 
 
 def draw(random, scale):
@@ -85,6 +85,9 @@ def _if(condition: str, *before: str) -> str:
     return "\n".join((*before, f"if {condition}:", f"    {_BREAKS}"))
 
 
+_LOCKED = 'r = tx.one("SELECT n FROM a WHERE id = :k AND EXISTS (SELECT 1 FROM b WHERE b.id = a.id) FOR UPDATE", k=k)'
+_SETS = 'tx.execute("UPDATE a SET n = 1 WHERE id = :k", k=k)'
+_UNKNOWN = "n = 1 AND NOT EXISTS (SELECT 1 FROM b WHERE b.id = a.id)"
 _BETWEEN = "s is not None and s > 0 and s < 1"
 _CASES = {
     "a decimal argument is no whole number": _Case(
@@ -136,7 +139,18 @@ _CASES = {
     "a query in an upsert reads before the row is waited for": _Case(
         'tx.execute("INSERT INTO a (id, n, m) VALUES (:k, 0, 0) ON CONFLICT (id) DO UPDATE'
         ' SET n = CASE WHEN EXISTS (SELECT 1 FROM b WHERE b.id = :k) THEN 1 ELSE 0 END", k=k)',
-        n="0", other="goes", known="n = 1 AND NOT EXISTS (SELECT 1 FROM b WHERE b.id = a.id)",
+        n="0", other="goes", known=_UNKNOWN,
+    ),
+    "nor does a query in a locking read wait": _Case(
+        f"{_LOCKED}\nif r is not None:\n    {_SETS}", ("postgresql",), n="0", other="goes", known=_UNKNOWN
+    ),
+    "InnoDB answers it from the snapshot": _Case(
+        f'q = tx.one("SELECT v FROM b WHERE id = :x", x=x)\n{_LOCKED}\nif r is not None:\n    {_SETS}',
+        ("mariadb",), "repeatable-read", n="0", other="goes", known=_UNKNOWN,
+    ),
+    "one in an update is asked before the row is waited for": _Case(
+        'tx.execute("UPDATE a SET n = 1 WHERE id = :k AND EXISTS (SELECT 1 FROM b WHERE b.id = a.id)", k=k)',
+        n="0", other="goes", known=_UNKNOWN,
     ),
     "spaces at the end are cut": _Case(
         _if("s is not None and s.n != x",

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 from isolde.levels.specifications import Reads, Writes
 from isolde.semantics.core.catalog import TableInfo
-from isolde.semantics.core.nodes import Expression, below, query_of
 from isolde.semantics.core.plan import Visit, plan
 from isolde.semantics.core.relations import Delete, Insert, OnConflict, Update
 from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.ghosts import Ghosts
 from isolde.semantics.sets.passing import met as met_rows
 from isolde.semantics.sets.path import Path
-from isolde.semantics.sets.queries import Tables, equation
+from isolde.semantics.sets.queries import Tables, asks, equation
 from isolde.semantics.sets.state import Base, Book, Key, Universal, View, Write
 from isolde.semantics.sets.timeline import Lock
 from isolde.semantics.sets.values import Row, Value, key_places, merged, outside, same_row, terms_of
@@ -46,10 +46,15 @@ class Changes:
         access = visit.access
         pointed = access is not None and access.unique == 0 and key_places(info) is not None
         timeline = self.path.timeline
+        env, book = self.path.env.copy(), self.book
+        before = self._seen_before(change)
         search, check = timeline.changing(self.book) if pointed else timeline.passing(self.book)
         found, again = self.path.view(search), self.path.view(check)
-        seen = self._tables(found)
-        env, book = self.path.env.copy(), self.book
+        seen = self._tables(found if before is None else self.path.view(before))
+        if before is not None:
+            self.path.read(change, env, before, before)
+            # Of several rows each is asked for at a time of its own.
+            seen = seen if pointed else replace(seen, dirty=True)
 
         def matches(view: View, key: Key) -> Term:
             inside = env.copy()
@@ -104,6 +109,13 @@ class Changes:
         self.book.fact(many >= 0)
         return many
 
+    def _seen_before(self, change: Update | Delete) -> Base | None:
+        """The state that queries inside of a change see on InnoDB, which asks them before it waits for a row."""
+        nodes = [*change.where, *([one.value for one in change.sets] if isinstance(change, Update) else [])]
+        if self.path.timeline.current and any(map(asks, nodes)):
+            return self.path.timeline.newest(self.book)
+        return None
+
     def _alone(self, info: TableInfo, hit: Callable[[Book, Key], Term]) -> tuple[Key, Term]:
         """A row such that either no other is hit, or there are two that are."""
         book = self.book
@@ -124,7 +136,7 @@ class Changes:
         changed = {one.place for one in change.sets} if isinstance(change, Update) else set()
         for node in change.where:
             found = equation(node, {change.scan.id})
-            if found is not None and found[0].place not in changed and not _asks(found[1]):
+            if found is not None and found[0].place not in changed and not asks(found[1]):
                 value = seen.reader().value(found[1], env)
                 if value.term is not None:
                     yield found[0].place, value.term
@@ -216,7 +228,7 @@ class Changes:
             self._not_null(info, smt.no(taken), new)
             self._write(info, key, smt.no(taken), new, None)
             return smt.choose(taken, smt.number(0), smt.number(1))
-        if conflict.where or any(_asks(one.value) for one in conflict.sets):
+        if conflict.where or any(asks(one.value) for one in conflict.sets):
             raise outside("ON CONFLICT … WHERE, or with a query")
         if timeline.level.reads is Reads.SNAPSHOT and timeline.level.writes is Writes.UNCHANGED:
             old = timeline.plain(self.book).row(info, key)
@@ -245,7 +257,3 @@ def _with_values(info: TableInfo, row: Row) -> Row:
     """A row that was inserted: where a column takes no null, the value is none."""
     values = zip(row.values, info.nonnull, strict=True)
     return Row(row.there, tuple(Value(one.term) if nonnull else one for one, nonnull in values))
-
-
-def _asks(node: Expression) -> bool:
-    return any(query_of(part) is not None for part in below(node))

@@ -10,12 +10,12 @@ from isolde.errors import OutsideFragment
 from isolde.levels.specifications import Writes
 from isolde.semantics.core.catalog import TableInfo
 from isolde.semantics.core.nodes import Apply, Constant, Expression
-from isolde.semantics.core.relations import Aggregate, Query, Scan, Statement, scans
+from isolde.semantics.core.relations import Aggregate, Query, Scan, Statement, query_parts, scans
 from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.ghosts import Ghosts
 from isolde.semantics.sets.passing import met, nobody_updates
 from isolde.semantics.sets.path import Path
-from isolde.semantics.sets.queries import Tables, alternatives, by_key, free_scans, may_leave_out
+from isolde.semantics.sets.queries import Tables, alternatives, asks, by_key, free_scans, may_leave_out
 from isolde.semantics.sets.state import Base, Book, Key, Universal, View
 from isolde.semantics.sets.timeline import Lock
 from isolde.semantics.sets.values import ORDERED, RowsValue, Value, outside, terms_of
@@ -35,10 +35,11 @@ class Fetching:
         # What is said of all rows is read later, when the path has gone on.
         self.env = path.env.copy()
         self._views: dict[int, View] = {}
+        self._inside: View | None = None
 
     def tables(self, base: Base, book: Book | None = None) -> Tables:
         view = self._views.setdefault(id(base), self.path.view(base))
-        return Tables(book or self.book, self.ghosts, view, self.path.timeline.dirty)
+        return Tables(book or self.book, self.ghosts, view, self.path.timeline.dirty, self._inside)
 
     def all(self, statement: Statement) -> RowsValue:
         """Rows that a loop may go through: how many there are is not known."""
@@ -71,9 +72,7 @@ class Fetching:
     def first(self, query: Query) -> Found:
         """Whether there is a row, and the first one."""
         if query.lock is not None:
-            timeline = self.path.timeline
-            search, check = timeline.changing(self.book) if _pointed(query) else timeline.passing(self.book)
-            self.path.read(query, self.env, search, check, pointed=_pointed(query))
+            search, check = self._locking(query, pointed=_pointed(query))
         else:
             search = check = self.path.timeline.plain(self.book)
             self.path.read(query, self.path.env.copy(), search, search)
@@ -271,6 +270,21 @@ class Fetching:
         self.path.timeline.keep(self.book, Lock(scan.table, key, again, check, presence, exclusive))
         return again, self.outputs(query, check, env)
 
+    def _locking(self, query: Query, *, pointed: bool) -> tuple[Base, Base]:
+        """The states in which a locking read finds its rows and looks at them again.
+
+        Queries inside of it lock nothing: PostgreSQL does not ask them again, InnoDB answers them from the snapshot.
+        """
+        timeline, nested = self.path.timeline, any(map(asks, query_parts(query)))
+        inside = timeline.plain(self.book) if nested and timeline.current else None
+        search, check = timeline.changing(self.book) if pointed else timeline.passing(self.book)
+        if inside is not None:
+            self.path.read(query, self.env, inside, inside)
+        if nested:
+            self._inside = self.path.view(search if inside is None else inside)
+        self.path.read(query, self.env, search, check, pointed=pointed)
+        return search, check
+
     def _key_of(self, query: Query, base: Base) -> Key:
         way = by_key(query)
         assert way is not None
@@ -280,8 +294,7 @@ class Fetching:
 
     def _lock_all(self, query: Query) -> None:
         """A locking query whose rows nobody looks at."""
-        search, check = self.path.timeline.passing(self.book)
-        self.path.read(query, self.env, search, check, pointed=False)
+        search, check = self._locking(query, pointed=False)
         if not isinstance(query.source, Scan) or query.lock is LockMode.KEY_SHARE or query.grouping is not None:
             return
         if may_leave_out(query):

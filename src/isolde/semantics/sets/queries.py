@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from isolde.semantics.core.nodes import (
     Apply,
@@ -17,6 +17,7 @@ from isolde.semantics.core.nodes import (
     Scalar,
     Variable,
     below,
+    query_of,
 )
 from isolde.semantics.core.plan import Outer, Visit, depends_on, plan
 from isolde.semantics.core.relations import Aggregate, Derived, Query, Scan, Source, scans
@@ -40,7 +41,9 @@ class Tables:
     ghosts: Ghosts
     view: View
     dirty: bool = False
-    """Whether queries inside of expressions may see what is never committed."""
+    """Whether nothing is known of what queries inside of expressions see: it may be what is never committed."""
+    inside: View | None = None
+    """What queries inside of expressions see, if it is another state."""
 
     def reader(self) -> Reader:
         return Reader(self.book, self.asked)
@@ -50,6 +53,8 @@ class Tables:
             raise outside("a query inside of an expression other than EXISTS")
         if self.dirty:
             return Value(self.book.fresh("seen", "boolean"))
+        if self.inside is not None:
+            return replace(self, view=self.inside, inside=None).asked(node, env)
         query = node.query
         if query.grouping is not None or may_leave_out(query) or query.source is None:
             raise outside("EXISTS of groups or of a limited query")
@@ -219,6 +224,11 @@ def _excluded(node: Expression, where: Sequence[Expression]) -> bool:
     return any(
         isinstance(one, Apply) and one.primitive.name == "is not null" and one.arguments == (node,) for one in where
     )
+
+
+def asks(node: Expression) -> bool:
+    """Whether there is a query in an expression."""
+    return any(query_of(part) is not None for part in below(node))
 
 
 def _depends_only_on(node: Expression, inner: set[int]) -> bool:
