@@ -122,3 +122,13 @@ def test_a_state_obeys_checks_references_and_what_may_not_be_null(
     store.load("shelf", shelves)
     store.load("item", items)
     assert Laws(application.schema).kept(store) is lawful
+
+
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"])
+def test_a_check_protects_as_a_key_does(tmp_path: Path, database: str) -> None:
+    text = (APPLICATIONS / "withdrawals.py").read_text()
+    path = tmp_path / "withdrawals.py"
+    path.write_text(text.replace("balance INTEGER NOT NULL", "balance INTEGER NOT NULL CHECK (balance >= 0)"))
+    status, document = _infer(str(path), "--database", database)
+    assert (status, document["complete"]) == (0, True)
+    assert document["assignments"] == [{"look_first": RC, "in_place": RC}]

@@ -6,17 +6,12 @@ Rows that are put into a store as they are obey unique keys alone; a counterexam
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from isolde.engines.explore.invariants import holds, loaded_store
 from isolde.semantics.concrete import Store
-from isolde.tx.dialects import Dialect
-from isolde.tx.expressions import Unary, UnaryOperation
-from isolde.tx.procedures import Invariant
-from isolde.tx.queries import Select
+from isolde.tx.checks import checks_of
 from isolde.tx.schema import ForeignKey, Schema, Table
-from isolde.tx.sql import statement
 
 _Rows = Mapping[str, Sequence[tuple[Any, ...]]]
 
@@ -26,7 +21,7 @@ class Laws:
 
     def __init__(self, schema: Schema) -> None:
         self.tables = schema.tables
-        self._checks = [one for table in schema.tables.values() for one in _checks(table)]
+        self._checks = [one for table in schema.tables.values() for one in checks_of(table)]
 
     def kept(self, store: Store) -> bool:
         """Whether a database may be in this state; that unique keys are kept is taken for granted."""
@@ -51,14 +46,3 @@ def _values(table: Table, columns: Sequence[str], rows: _Rows) -> list[tuple[Any
     names = [one.name for one in table.columns]
     places = [names.index(column) for column in columns]
     return [tuple(row[place] for place in places) for row in rows[table.name]]
-
-
-def _checks(table: Table) -> list[Invariant]:
-    found = []
-    for check in table.checks:
-        name = f"CHECK of {table.name}"
-        query = statement(f'SELECT 1 FROM "{table.name}"', Dialect.POSTGRESQL, name)
-        assert isinstance(query, Select)
-        where = UnaryOperation(Unary.NOT, check.condition)
-        found.append(Invariant(name, replace(query, where=where), ""))
-    return found

@@ -66,7 +66,10 @@ def assume_absence(book: Book, candidates: Sequence[Candidate], waited: Waited) 
 
 
 def assume_constraints(book: Book, problem: Problem, view: View) -> None:
-    """What the database itself sees to in every committed state: unique and foreign keys."""
+    """What the database itself sees to in every committed state: unique and foreign keys, CHECKs."""
+    for check in problem.checks:
+        if check.tables & problem.named:
+            assume(book, problem.ghosts, check, view)
     for info in problem.catalog.tables:
         for place, unique in enumerate(info.uniques):
             if (place > 0 or key_places(info) is None) and info.position in problem.named:
