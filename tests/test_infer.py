@@ -9,13 +9,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from isolde.campaigns.lawful import Laws
 from isolde.cli.main import cli
 from isolde.engines.infer.candidates import candidates
 from isolde.engines.infer.obligations import Obligations
 from isolde.engines.infer.problem import Problem
 from isolde.engines.infer.prove import Prover
 from isolde.levels.specifications import CANDIDATES, specification
+from isolde.semantics.concrete import Store
+from isolde.tx.dialects import Dialect
 from isolde.workloads.applications import application_named
+from isolde.workloads.applications.files import application_in
 
 RC, RR, SER = CANDIDATES
 APPLICATIONS = Path(__file__).parent / "applications"
@@ -97,3 +101,34 @@ def test_mistakes_are_told_in_a_line() -> None:
     ):
         with pytest.raises(Exception, match=r"oracle|I9"):
             CliRunner().invoke(cli, ["infer", *arguments], standalone_mode=False, catch_exceptions=False)
+
+
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"])
+def test_no_state_that_a_database_refuses_shows_that_something_breaks(database: str) -> None:
+    status, document = _infer(str(APPLICATIONS / "stock_of_a_shelf.py"), "--database", database)
+    assert status == 3
+    assert all(result["status"] == "not-proved" for result in document["results"])
+
+
+@pytest.mark.parametrize(
+    ("shelves", "items", "lawful"),
+    [([(1, 1)], [(1, 1, 0)], True), ([(1, 0)], [], False), ([(1, 1)], [(1, 2, 0)], False), ([(1, None)], [], False)],
+)
+def test_a_state_obeys_checks_references_and_what_may_not_be_null(
+    shelves: list[tuple[Any, ...]], items: list[tuple[Any, ...]], lawful: bool
+) -> None:
+    application = application_in(str(APPLICATIONS / "stock_of_a_shelf.py"))
+    store = Store(application.schema, Dialect.POSTGRESQL)
+    store.load("shelf", shelves)
+    store.load("item", items)
+    assert Laws(application.schema).kept(store) is lawful
+
+
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"])
+def test_a_check_protects_as_a_key_does(tmp_path: Path, database: str) -> None:
+    text = (APPLICATIONS / "withdrawals.py").read_text()
+    path = tmp_path / "withdrawals.py"
+    path.write_text(text.replace("balance INTEGER NOT NULL", "balance INTEGER NOT NULL CHECK (balance >= 0)"))
+    status, document = _infer(str(path), "--database", database)
+    assert (status, document["complete"]) == (0, True)
+    assert document["assignments"] == [{"look_first": RC, "in_place": RC}]

@@ -9,6 +9,7 @@ from itertools import combinations_with_replacement, pairwise, product
 from random import Random
 from typing import Any
 
+from isolde.campaigns.lawful import Laws
 from isolde.campaigns.store import StoreOptions, explore_on_store
 from isolde.engines.explore.invariants import holds, loaded_store
 from isolde.engines.explore.program import Program, populated
@@ -61,6 +62,9 @@ class Refuter:
     """Why a transaction failed the last time that it did when it ran alone."""
     _states: list[Store] = field(default_factory=list)
     _tried: set[tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._laws = Laws(self.application.schema)
 
     def refute(self, assignment: Assignment, failures: Sequence[Failure]) -> list[Nogood]:
         """Nogoods that refuse the assignment, if there are any, and others that came with them."""
@@ -219,9 +223,9 @@ class Refuter:
         )
 
     def sound(self, store: Store) -> bool:
-        """Whether all invariants hold of a state."""
+        """Whether all invariants hold of a state in which a database may be."""
         rows = store.state()
-        return all(
+        return self._laws.kept(store) and all(
             holds(one.name, one.violations, rows, lambda: loaded_store(store, rows))
             for one in self.application.invariants
         )

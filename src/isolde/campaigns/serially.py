@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from isolde.campaigns.lawful import Laws
 from isolde.engines.explore.invariants import holds, loaded_store
 from isolde.engines.explore.shown import plain
 from isolde.engines.infer.model import BreakingState, breaking_state
@@ -35,7 +36,7 @@ def _run(application: Application, failure: Failure, found: BreakingState) -> Br
     try:
         for table, rows in found.rows.items():
             store.load(table, rows)
-        if not all(_holds(store, one) for one in application.invariants):
+        if not Laws(application.schema).kept(store) or not all(_holds(store, one) for one in application.invariants):
             return None
         store.call(application.program, failure.transaction, list(found.arguments))
         broken = next(one for one in application.invariants if one.name == failure.invariant)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from typing import Any, Literal
 
 import z3
@@ -203,15 +204,16 @@ class Solver:
         """The names of the assumptions that were used; after ``unsat``."""
         return [str(term) for term in self._solver.unsat_core()]
 
-    def value(self, term: Term) -> int | bool | None:
-        """What the model gives a term; after ``sat``."""
+    def value(self, term: Term) -> int | bool | Fraction | None:
+        """What the model gives a term; after ``sat``. A number is a ``Fraction`` only if it is not whole."""
         found = self._model.eval(term, model_completion=True)
         if z3.is_int_value(found):
             return int(found.as_long())
         if z3.is_true(found) or z3.is_false(found):
             return bool(z3.is_true(found))
-        if z3.is_rational_value(found) and found.denominator_as_long() == 1:
-            return int(found.numerator_as_long())
+        if z3.is_rational_value(found):
+            exact = Fraction(found.numerator_as_long(), found.denominator_as_long())
+            return int(exact) if exact.denominator == 1 else exact
         return None
 
     def text(self, assumed: Sequence[Term] = ()) -> str:

@@ -66,10 +66,13 @@ def assume_absence(book: Book, candidates: Sequence[Candidate], waited: Waited) 
 
 
 def assume_constraints(book: Book, problem: Problem, view: View) -> None:
-    """What the database itself sees to in every committed state: unique and foreign keys."""
+    """What the database itself sees to in every committed state: unique and foreign keys, CHECKs."""
+    for check in problem.checks:
+        if check.tables & problem.named:
+            assume(book, problem.ghosts, check, view)
     for info in problem.catalog.tables:
         for place, unique in enumerate(info.uniques):
-            if (place > 0 or not info.table.primary_key) and info.position in problem.named:
+            if (place > 0 or key_places(info) is None) and info.position in problem.named:
                 book.universals.append(_unique(view, info, unique))
     for universal in _references(problem.catalog, view):
         if any(info.position in problem.named for info in universal.tables):

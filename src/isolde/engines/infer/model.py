@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from isolde.engines.infer.obligations import Case, Instances, Obligations
@@ -15,6 +17,9 @@ from isolde.semantics.sets.state import Book, Key, View
 from isolde.semantics.sets.values import RowsValue, RowValue, Symbol, Value
 from isolde.smt import terms as smt
 from isolde.smt.terms import Solver, Term
+
+_DIGITS = 4
+"""How many digits after the point a number gets of which no column says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +109,15 @@ class _Texts:
 def _shown(solver: Solver, value: Value, info: TableInfo, place: int, texts: _Texts) -> Any:
     if solver.value(value.null):
         return None
-    return _of_kind(solver.value(value.term), info.types[place], texts)
+    return _of_kind(solver.value(value.term), info.types[place], texts, info.table.columns[place].type.scale)
 
 
-def _of_kind(found: Any, kind: ValueType, texts: _Texts) -> Any:
+def _of_kind(found: Any, kind: ValueType, texts: _Texts, digits: int | None = None) -> Any:
+    """A number of the solver as a value; one that has no end in decimals is another one, with which the state has to be tried."""
+    if kind.sort is Sort.FLOAT and found is not None:
+        return float(found)
+    if isinstance(found, Fraction):
+        return round(Decimal(found.numerator) / Decimal(found.denominator), _DIGITS if digits is None else digits)
     return texts.text(found) if kind.sort in {Sort.TEXT, Sort.UNKNOWN} and isinstance(found, int) else found
 
 

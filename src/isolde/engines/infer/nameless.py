@@ -22,6 +22,7 @@ from isolde.semantics.core.relations import (
 from isolde.semantics.core.types import Sort
 from isolde.semantics.sets.havoc import statements
 from isolde.semantics.sets.queries import equation
+from isolde.semantics.sets.values import key_places
 
 if TYPE_CHECKING:
     from isolde.engines.infer.problem import Problem
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 def found_by(problem: Problem, info: TableInfo) -> list[tuple[int, ...]]:
     """Whole numbers that are never null, by place and in order, by which statements find rows of a table without a key."""
-    if info.table.primary_key:
+    if key_places(info) is not None:
         return []
     found: dict[tuple[int, ...], None] = {}
     for transaction in problem.transactions.values():

@@ -26,6 +26,7 @@ from isolde.semantics.sets.state import Names
 from isolde.semantics.sets.timeline import Others
 from isolde.semantics.sets.transactions import Execution, Looked, Parameter
 from isolde.semantics.sets.values import outside
+from isolde.tx.checks import checks_of
 from isolde.tx.dialects import Dialect
 
 if TYPE_CHECKING:
@@ -108,6 +109,8 @@ class Problem:
                 self.conditions[invariant.name] = condition(invariant.name, query, self.ghosts)
             except OutsideFragment as error:
                 self.uncarried[invariant.name] = error.what
+        self.checks = list(self._checks())
+        """What the database itself demands of rows."""
         self.named = frozenset[int]().union(*(one.tables for one in self.conditions.values()))
         """The tables that invariants look at: what becomes of others matters only by what transactions decide."""
         self.looked = frozenset[tuple[int, int]]().union(*(one.columns for one in self.conditions.values()))
@@ -123,6 +126,17 @@ class Problem:
         for one in self.transactions.values():
             if one.execution is not None:
                 one.execution.others = others
+
+    def _checks(self) -> Iterator[Condition]:
+        for table in self.application.schema.tables.values():
+            for one in checks_of(table):
+                try:
+                    query = elaborated(self.catalog, one.violations, Variables.of({}))
+                    assert isinstance(query, Query)
+                    yield condition(one.name, query, self.ghosts)
+                except OutsideFragment:
+                    # It protects, but nothing is known of how.
+                    continue
 
     def table(self, position: int) -> TableInfo:
         return self.catalog.tables[position]

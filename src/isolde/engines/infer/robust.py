@@ -106,7 +106,7 @@ def differences(book: Book, read: Read, place: Base) -> Iterator[Term]:
         # A row may have been another one when it was looked at than before and after.
         yield smt.TRUE
         return
-    old, new = View(read.base, read.written), View(place, read.written)
+    old, new = View(read.base, read.shown), View(place, read.written)
     book.kept += [old, new]
     for info, scan, columns, conditions in _looked_at(read):
         key = book.fresh_key(info, "read")

@@ -16,7 +16,7 @@ from isolde.semantics.core.nodes import Column, Expression
 from isolde.semantics.core.plan import Plan, Visit
 from isolde.semantics.core.relations import Scan
 from isolde.semantics.sets.expressions import Environment, Reader
-from isolde.semantics.sets.state import Base, Book, Key, View, Write
+from isolde.semantics.sets.state import Base, Book, Key, Names, View, Write
 from isolde.semantics.sets.values import key_size, terms_of
 from isolde.smt import terms as smt
 from isolde.smt.terms import Term
@@ -54,10 +54,20 @@ class Ghost:
     _parts: dict[tuple[int, tuple[int, ...]], tuple[View, Key, Part]] = field(default_factory=dict)
     _functions: dict[str, tuple[Any, Callable[..., Term]]] = field(default_factory=dict)
     _values: dict[tuple[int, tuple[int, ...]], tuple[View, Key, Term]] = field(default_factory=dict)
+    _sort: smt.Sort | None = None
 
     @property
     def table(self) -> TableInfo:
         return self.scan.table
+
+    @property
+    def sort(self) -> smt.Sort:
+        """Whole numbers add up to one."""
+        if self._sort is None:
+            book, view = Book(Names()), View(Base(f"any {self.name}"))
+            measure = self.part(book, view, book.fresh_key(self.table)).measure
+            self._sort = "integer" if smt.is_integer(measure) else "real"
+        return self._sort
 
     def part(self, book: Book, view: View, key: Key) -> Part:
         """What the row of this key contributes in this state."""
@@ -146,7 +156,7 @@ class Ghost:
 
     def _function(self, of: View | Base, name: str) -> Callable[..., Term]:
         if name not in self._functions:
-            made = smt.function(f"{self.kind}[{self.name}]@{name}", len(self.groups), "integer")
+            made = smt.function(f"{self.kind}[{self.name}]@{name}", len(self.groups), self.sort)
             self._functions[name] = (of, made)
         return self._functions[name][1]
 

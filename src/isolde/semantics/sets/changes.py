@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 from isolde.levels.specifications import Reads, Writes
 from isolde.semantics.core.catalog import TableInfo
-from isolde.semantics.core.nodes import Expression, below, query_of
 from isolde.semantics.core.plan import Visit, plan
 from isolde.semantics.core.relations import Delete, Insert, OnConflict, Update
 from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.ghosts import Ghosts
 from isolde.semantics.sets.passing import met as met_rows
 from isolde.semantics.sets.path import Path
-from isolde.semantics.sets.queries import Tables, equation
-from isolde.semantics.sets.state import Book, Key, Universal, View, Write
+from isolde.semantics.sets.queries import Tables, asks, equation
+from isolde.semantics.sets.state import Base, Book, Key, Universal, View, Write
 from isolde.semantics.sets.timeline import Lock
 from isolde.semantics.sets.values import Row, Value, key_places, merged, outside, same_row, terms_of
 from isolde.smt import terms as smt
@@ -46,10 +46,15 @@ class Changes:
         access = visit.access
         pointed = access is not None and access.unique == 0 and key_places(info) is not None
         timeline = self.path.timeline
+        env, book = self.path.env.copy(), self.book
+        before = self._seen_before(change)
         search, check = timeline.changing(self.book) if pointed else timeline.passing(self.book)
         found, again = self.path.view(search), self.path.view(check)
-        seen = self._tables(found)
-        env, book = self.path.env.copy(), self.book
+        seen = self._tables(found if before is None else self.path.view(before))
+        if before is not None:
+            self.path.read(change, env, before, before)
+            # Of several rows each is asked for at a time of its own.
+            seen = seen if pointed else replace(seen, dirty=True)
 
         def matches(view: View, key: Key) -> Term:
             inside = env.copy()
@@ -81,6 +86,7 @@ class Changes:
             return Row(smt.TRUE, tuple(values))
 
         columns = None if isinstance(change, Delete) else frozenset(one.place for one in change.sets)
+        was = None if isinstance(change, Delete) else partial(again.row, info)
         self.path.read(change, env, search, check, pointed=pointed)
         if pointed:
             assert access is not None
@@ -91,17 +97,24 @@ class Changes:
             new = after(key)
             self._not_null(info, written, new)
             self.path.timeline.keep(self.book, Lock(info, key, written, check))
-            self._write(info, key, written, new, columns)
+            self._write(info, key, written, new, columns, was=was)
             return smt.choose(written, smt.number(1), smt.number(0))
         self.path.timeline.keep_all(self.book, info, check, Universal((info,), hit))
         equations = tuple(self._equations(change, seen, env))
         alone = self._alone(info, hit) if key_places(info) is None else None
         self.path.writes += (
-            Write(info, lambda key: (hit(book, key), after(key)), None, columns, equations, alone=alone),
+            Write(info, lambda key: (hit(book, key), after(key)), None, columns, equations, alone=alone, was=was),
         )
         many = self.book.fresh("many")
         self.book.fact(many >= 0)
         return many
+
+    def _seen_before(self, change: Update | Delete) -> Base | None:
+        """The state that queries inside of a change see on InnoDB, which asks them before it waits for a row."""
+        nodes = [*change.where, *([one.value for one in change.sets] if isinstance(change, Update) else [])]
+        if self.path.timeline.current and any(map(asks, nodes)):
+            return self.path.timeline.newest(self.book)
+        return None
 
     def _alone(self, info: TableInfo, hit: Callable[[Book, Key], Term]) -> tuple[Key, Term]:
         """A row such that either no other is hit, or there are two that are."""
@@ -123,7 +136,7 @@ class Changes:
         changed = {one.place for one in change.sets} if isinstance(change, Update) else set()
         for node in change.where:
             found = equation(node, {change.scan.id})
-            if found is not None and found[0].place not in changed and not _asks(found[1]):
+            if found is not None and found[0].place not in changed and not asks(found[1]):
                 value = seen.reader().value(found[1], env)
                 if value.term is not None:
                     yield found[0].place, value.term
@@ -135,12 +148,19 @@ class Changes:
                 self.book.fact(smt.implies(written, smt.no(value.null)))
 
     def _write(
-        self, info: TableInfo, key: Key, written: Term, new: Row, columns: frozenset[int] | None, replaces: bool = False
+        self,
+        info: TableInfo,
+        key: Key,
+        written: Term,
+        new: Row,
+        columns: frozenset[int] | None,
+        replaces: bool = False,
+        was: Callable[[Key], Row] | None = None,
     ) -> None:
         def at(other: Key) -> tuple[Term, Row]:
             return smt.both(written, smt.all_equal(key, other)), new
 
-        self.path.writes += (Write(info, at, key, columns, replaces=replaces),)
+        self.path.writes += (Write(info, at, key, columns, replaces=replaces, was=was),)
 
     # INSERT
 
@@ -150,13 +170,21 @@ class Changes:
             raise outside("INSERT … SELECT and RETURNING")
         if change.mode is not InsertMode.PLAIN:
             raise outside("an INSERT that ignores or replaces")
-        plain = self.path.timeline.commit if not change.queries else self.path.timeline.plain(self.book)
+        plain = self._seen_by_insert(change)
         many: Term = smt.number(0)
         for row in change.rows:
             reader = self._tables(self.path.view(plain)).reader()
             values = tuple(reader.value(node, self.path.env) for node in row)
             many = many + self._insert(change, values)
         return many
+
+    def _seen_by_insert(self, change: Insert) -> Base:
+        """The state that queries among the values see. InnoDB locks what they read, where a plain read has a snapshot."""
+        timeline = self.path.timeline
+        if not change.queries:
+            return timeline.commit
+        current = timeline.level.reads is Reads.FIRST_READ
+        return timeline.newest(self.book) if current else timeline.plain(self.book)
 
     def _insert(self, change: Insert, values: tuple[Value, ...]) -> Term:
         info = change.table
@@ -200,8 +228,8 @@ class Changes:
             self._not_null(info, smt.no(taken), new)
             self._write(info, key, smt.no(taken), new, None)
             return smt.choose(taken, smt.number(0), smt.number(1))
-        if conflict.where:
-            raise outside("ON CONFLICT … WHERE")
+        if conflict.where or any(asks(one.value) for one in conflict.sets):
+            raise outside("ON CONFLICT … WHERE, or with a query")
         if timeline.level.reads is Reads.SNAPSHOT and timeline.level.writes is Writes.UNCHANGED:
             old = timeline.plain(self.book).row(info, key)
             base = commit.row(info, key)
@@ -218,15 +246,14 @@ class Changes:
         )
         self._not_null(info, smt.TRUE, row)
         timeline.keep(self.book, Lock(info, key, smt.TRUE, commit))
-        self._write(info, key, smt.TRUE, row, None, replaces=True)
-        return smt.number(1)
+        self._write(info, key, smt.TRUE, row, None, replaces=True, was=lambda _: there)
+        # MySQL and MariaDB count a row that is changed twice, and one that stays as it was not at all.
+        many = self.book.fresh("many")
+        self.book.fact(smt.both(many >= 0, many <= 2))
+        return smt.choose(there.there, many, smt.number(1))
 
 
 def _with_values(info: TableInfo, row: Row) -> Row:
     """A row that was inserted: where a column takes no null, the value is none."""
     values = zip(row.values, info.nonnull, strict=True)
     return Row(row.there, tuple(Value(one.term) if nonnull else one for one, nonnull in values))
-
-
-def _asks(node: Expression) -> bool:
-    return any(query_of(part) is not None for part in below(node))

@@ -34,6 +34,7 @@ from isolde.semantics.sets.values import (
     Symbol,
     Value,
     constant_value,
+    may_be_of_length,
     merged,
     outside,
     same,
@@ -75,8 +76,9 @@ _UNCHANGED = (
     " to int32",
     " to int64",
     " to int16",
-    " to decimal",
-    "varchar(n), stored",
+    "integer to decimal",
+    "mysql stored integer",
+    "mysql decimal as it is shown",
     "integer of 8 bits",
     "integer of 16 bits",
     "integer of 24 bits",
@@ -85,11 +87,10 @@ _UNCHANGED = (
     "mysql stored varchar(n)",
     TEXT_COMPARED,
 )
-"""Conversions that keep the value or fail; a transaction that fails commits nothing. Texts that are compared without regard to
-case and the like are one number.
+"""Conversions that keep a whole number, or a text, or fail; a transaction that fails commits nothing. Texts that are compared
+without regard to case and the like are one number.
 """
-_UNCHANGED_INTEGERS = ("mysql stored integer", "mysql decimal as it is shown")
-"""Conversions that keep whole numbers."""
+_FITTED = "postgresql varchar(n), stored"
 _TEXTS = frozenset({Sort.TEXT, Sort.UNKNOWN, Sort.ANY})
 _UNORDERED = frozenset({Sort.TEXT, Sort.UNKNOWN, Sort.FLOAT, Sort.ANY})
 
@@ -239,8 +240,11 @@ class Reader:
         self.book.fact(smt.implies(found, alike))
         return found
 
-    @staticmethod
-    def _term(name: str, operation: str, node: Apply, values: Sequence[Value]) -> Term:
+    def _term(self, name: str, operation: str, node: Apply, values: Sequence[Value]) -> Term:
+        kinds = {argument.type.sort for argument in node.arguments}
+        if Sort.FLOAT in kinds and (len(kinds) > 1 or operation in _ARITHMETIC):
+            # Floats are rounded.
+            return None
         if operation in _ARITHMETIC and all(value.term is not None for value in values):
             return _ARITHMETIC[operation](*(value.term for value in values))
         if operation in _ORDER and not any(argument.type.sort in _UNORDERED for argument in node.arguments):
@@ -254,10 +258,23 @@ class Reader:
                 return smt.no(values[0].known)
             case "xor":
                 return smt.no(smt.equal(values[0].known, values[1].known))
-        kept = name.endswith(_UNCHANGED) or (name in _UNCHANGED_INTEGERS and smt.is_integer(values[0].term))
-        if kept and values[0].term is not None and _same_sort(node):
-            return values[0].term
+        if name.endswith(_UNCHANGED) and values[0].term is not None and _same_sort(node):
+            whole = smt.is_integer(values[0].term) or node.type.sort is Sort.BOOLEAN
+            return values[0].term if whole else None
+        if name == _FITTED:
+            return self._fitted(values[0].known, node)
         return None
+
+    def _fitted(self, text: Term, node: Apply) -> Term:
+        """A text as a column of PostgreSQL stores it: what is too long and ends in spaces is cut to the column's length."""
+        given, length = node.arguments[:2]
+        if not isinstance(length, Constant):
+            return None
+        if isinstance(given, Constant) and len(given.value) <= length.value:
+            return text
+        cut = self.book.fresh("cut")
+        self.book.fact(may_be_of_length(cut, length.value))
+        return smt.choose(self.book.fresh("fits", "boolean"), text, cut)
 
 
 def _same_sort(node: Apply) -> bool:

@@ -10,23 +10,21 @@ from isolde.errors import OutsideFragment
 from isolde.levels.specifications import Writes
 from isolde.semantics.core.catalog import TableInfo
 from isolde.semantics.core.nodes import Apply, Constant, Expression
-from isolde.semantics.core.relations import Aggregate, Query, Scan, Statement, scans
-from isolde.semantics.core.types import TIMES, Sort
+from isolde.semantics.core.relations import Aggregate, Query, Scan, Statement, query_parts, scans
 from isolde.semantics.sets.expressions import Environment
 from isolde.semantics.sets.ghosts import Ghosts
 from isolde.semantics.sets.passing import met, nobody_updates
 from isolde.semantics.sets.path import Path
-from isolde.semantics.sets.queries import Tables, alternatives, by_key, free_scans
+from isolde.semantics.sets.queries import Tables, alternatives, asks, by_key, free_scans, may_leave_out
 from isolde.semantics.sets.state import Base, Book, Key, Universal, View
 from isolde.semantics.sets.timeline import Lock
-from isolde.semantics.sets.values import RowsValue, Value, outside, terms_of
+from isolde.semantics.sets.values import ORDERED, RowsValue, Value, outside, terms_of
 from isolde.smt import terms as smt
 from isolde.smt.terms import Term
 from isolde.tx.queries import Lock as LockMode
 from isolde.tx.queries import Patience
 
 Found = tuple[Term, tuple[Value, ...]]
-_ORDERED = frozenset({Sort.INTEGER, Sort.DECIMAL, *TIMES})
 
 
 class Fetching:
@@ -37,10 +35,11 @@ class Fetching:
         # What is said of all rows is read later, when the path has gone on.
         self.env = path.env.copy()
         self._views: dict[int, View] = {}
+        self._inside: View | None = None
 
     def tables(self, base: Base, book: Book | None = None) -> Tables:
         view = self._views.setdefault(id(base), self.path.view(base))
-        return Tables(book or self.book, self.ghosts, view, self.path.timeline.dirty)
+        return Tables(book or self.book, self.ghosts, view, self.path.timeline.dirty, self._inside)
 
     def all(self, statement: Statement) -> RowsValue:
         """Rows that a loop may go through: how many there are is not known."""
@@ -73,9 +72,7 @@ class Fetching:
     def first(self, query: Query) -> Found:
         """Whether there is a row, and the first one."""
         if query.lock is not None:
-            timeline = self.path.timeline
-            search, check = timeline.changing(self.book) if _pointed(query) else timeline.passing(self.book)
-            self.path.read(query, self.env, search, check, pointed=_pointed(query))
+            search, check = self._locking(query, pointed=_pointed(query))
         else:
             search = check = self.path.timeline.plain(self.book)
             self.path.read(query, self.path.env.copy(), search, search)
@@ -101,6 +98,8 @@ class Fetching:
         assert query.grouping is not None
         if not query.grouping.whole or query.grouping.having or query.source is None:
             raise outside("GROUP BY")
+        if may_leave_out(query) and not _first_of_one(query):
+            raise outside("an aggregate of which not all rows are given")
         env = self.path.env.copy()
         env.aggregates = self._aggregates(query, tables, env)
         reader = tables.reader()
@@ -143,7 +142,7 @@ class Fetching:
         if query.source is None:
             env = self.path.env.copy()
             there = self.tables(search).reader().holds(query.where, env)
-            return there, self.outputs(query, search, env)
+            return smt.both(there, self._given(query)), self.outputs(query, search, env)
         free = list(free_scans(query))
         if len(free) > 1:
             raise outside("a join of which two tables are not found by keys")
@@ -151,7 +150,7 @@ class Fetching:
         # A row that came on the way is met, unless only those of a snapshot are gone through.
         snapshot = self.path.timeline.level.writes is Writes.RECHECK
         there, env = self.matching(query, search if snapshot else check, key)
-        found: Term = there
+        found: Term = smt.both(there, self._given(query))
         if key is not None:
             found = self.book.fresh("found", "boolean")
             self.book.fact(smt.implies(found, there))
@@ -162,6 +161,10 @@ class Fetching:
         if query.lock is None:
             return found, self.outputs(query, search, env)
         return self._locked(query, search, check, key, found)
+
+    def _given(self, query: Query) -> Term:
+        """Whether the one row that may match is given if it does."""
+        return smt.TRUE if not may_leave_out(query) or _first_of_one(query) else self.book.fresh("given", "boolean")
 
     def matching(self, query: Query, base: Base, key: Key | None, book: Book | None = None) -> tuple[Term, Environment]:
         env = self.env.copy()
@@ -184,7 +187,7 @@ class Fetching:
         if query.limit is None or not query.order:
             return
         order = query.order[0]
-        if not order.key.nonnull or order.key.type.sort not in _ORDERED:
+        if not order.key.nonnull or order.key.type.sort not in ORDERED:
             return
         reader = self.tables(base).reader()
         first = reader.value(order.key, env).known
@@ -217,7 +220,7 @@ class Fetching:
             Universal((scan.table,), lambda book, key: smt.either(found, smt.no(stays(book, key)[0])))
         )
         order = query.order[0] if query.limit is not None and query.order else None
-        if order is None or not order.key.nonnull or order.key.type.sort not in _ORDERED:
+        if order is None or not order.key.nonnull or order.key.type.sort not in ORDERED:
             return
         if not nobody_updates(self.path, scan.table, [order.key]):
             return
@@ -267,6 +270,21 @@ class Fetching:
         self.path.timeline.keep(self.book, Lock(scan.table, key, again, check, presence, exclusive))
         return again, self.outputs(query, check, env)
 
+    def _locking(self, query: Query, *, pointed: bool) -> tuple[Base, Base]:
+        """The states in which a locking read finds its rows and looks at them again.
+
+        Queries inside of it lock nothing: PostgreSQL does not ask them again, InnoDB answers them from the snapshot.
+        """
+        timeline, nested = self.path.timeline, any(map(asks, query_parts(query)))
+        inside = timeline.plain(self.book) if nested and timeline.current else None
+        search, check = timeline.changing(self.book) if pointed else timeline.passing(self.book)
+        if inside is not None:
+            self.path.read(query, self.env, inside, inside)
+        if nested:
+            self._inside = self.path.view(search if inside is None else inside)
+        self.path.read(query, self.env, search, check, pointed=pointed)
+        return search, check
+
     def _key_of(self, query: Query, base: Base) -> Key:
         way = by_key(query)
         assert way is not None
@@ -276,11 +294,10 @@ class Fetching:
 
     def _lock_all(self, query: Query) -> None:
         """A locking query whose rows nobody looks at."""
-        search, check = self.path.timeline.passing(self.book)
-        self.path.read(query, self.env, search, check, pointed=False)
-        if not isinstance(query.source, Scan) or query.lock is LockMode.KEY_SHARE or query.limit is not None:
+        search, check = self._locking(query, pointed=False)
+        if not isinstance(query.source, Scan) or query.lock is LockMode.KEY_SHARE or query.grouping is not None:
             return
-        if query.patience is Patience.SKIP_LOCKED or query.grouping is not None:
+        if may_leave_out(query):
             return
         scan = query.source
         tables, again = self.tables(search), self.tables(check)
@@ -325,8 +342,7 @@ class Selected:
 
     @property
     def all_of_them(self) -> bool:
-        query = self.query
-        return query.limit is None and query.offset is None and query.patience is Patience.WAIT
+        return not may_leave_out(self.query)
 
 
 def _none(scan: Scan) -> Key:
@@ -354,7 +370,18 @@ def _pointed(query: Query) -> bool:
 
 
 def _limited_to_one(query: Query) -> bool:
+    return query.limit is None or _limit(query) == 1
+
+
+def _first_of_one(query: Query) -> bool:
+    """Whether a limited query gives at least the first row."""
+    limit = 1 if query.limit is None else _limit(query)
+    return limit is not None and limit >= 1 and query.offset is None and query.patience is not Patience.SKIP_LOCKED
+
+
+def _limit(query: Query) -> int | None:
+    """The number after LIMIT, if it is one."""
     limit = query.limit
     if isinstance(limit, Apply):
         limit = limit.arguments[0]
-    return limit is None or (isinstance(limit, Constant) and limit.value == 1)
+    return limit.value if isinstance(limit, Constant) and isinstance(limit.value, int) else None

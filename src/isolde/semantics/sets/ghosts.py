@@ -14,7 +14,7 @@ from isolde.semantics.core.types import BOOLEAN, ValueType
 from isolde.semantics.sets.aggregates import Ghost, Kind
 from isolde.semantics.sets.joined import Joined
 from isolde.semantics.sets.state import Book, View
-from isolde.semantics.sets.values import Value, key_places, outside
+from isolde.semantics.sets.values import ORDERED, Value, key_places, outside
 from isolde.smt.terms import Term
 
 _KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
@@ -59,6 +59,8 @@ class Ghosts:
         if kind is None or aggregate.distinct is not None:
             raise outside("an aggregate other than COUNT, SUM, MIN and MAX, or one of distinct values")
         operand = aggregate.operand
+        if kind in {"max", "min"} and (operand is None or operand.type.sort not in ORDERED):
+            raise outside("the first or the last of values other than numbers and times")
         if operand is not None and not operand.nonnull:
             where = (*where, Apply(IS_NOT_NULL, (operand,), BOOLEAN, True))
         counted = self._made(source, tuple(where), tuple(groups), "count", None)

@@ -33,6 +33,11 @@ class Joined(Ghost):
     matching: Ghost | None = None
     _asked: dict[tuple[int, tuple[int, ...]], list[Use]] = field(default_factory=dict)
 
+    @property
+    def sort(self) -> smt.Sort:
+        assert self.each is not None
+        return self.each.sort
+
     def term(self, book: Book, view: View, group: Key) -> Term:
         index = (id(view), smt.identity(group))
         if index not in self._values:

@@ -235,4 +235,4 @@ def _any_rows(write: Write, name: str, rest: Rest) -> At:
 
 
 def _in_key(info: TableInfo, place: int) -> bool:
-    return bool(info.table.primary_key) and place in info.uniques[0]
+    return place in (key_places(info) or ())

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from isolde.semantics.core.catalog import TableInfo
 from isolde.semantics.core.relations import Insert, Query, Scan, Statement, scans
 from isolde.semantics.sets.expressions import Environment
+from isolde.semantics.sets.seen import seen
 from isolde.semantics.sets.state import Base, Book, Key, View, Write
 from isolde.semantics.sets.timeline import Timeline
 from isolde.semantics.sets.values import Symbol
@@ -29,7 +30,7 @@ class Focus:
 
 
 class Read(NamedTuple):
-    """A statement that read from a state, over what the transaction had ``written`` before.
+    """A statement that read from a state, over what the transaction had ``written`` before, as far as it was ``shown``.
 
     ``only_where``: the state only told which rows were to be looked at again in a later one. ``spread``: each row was looked at
     at a time of its own before this state.
@@ -39,6 +40,7 @@ class Read(NamedTuple):
     statement: Statement
     env: Environment
     written: tuple[Write, ...]
+    shown: tuple[Write, ...]
     only_where: bool = False
     spread: bool = False
 
@@ -66,16 +68,17 @@ class Path:
     def read(self, statement: Statement, env: Environment, search: Base, check: Base, *, pointed: bool = True) -> None:
         """A statement found rows in one state and looked at them again in another; ``pointed``: there is at most one."""
         if search is not check:
-            self.reads.append(Read(search, statement, env, self.writes, True))
+            self.reads.append(Read(search, statement, env, self.writes, self.writes, True))
         # A row that was deleted while it was waited for is passed over, even if another has its key by then.
         again = any(self.timeline.may_return(info) for info in _tables(statement))
         spread = search is not check and (not pointed or again)
-        self.reads.append(Read(check, statement, env, self.writes, spread=spread))
+        shown = seen(self.timeline, check, self.writes, self.book)
+        self.reads.append(Read(check, statement, env, self.writes, shown, spread=spread))
 
     def view(self, base: Base) -> View:
         """What the transaction sees of a state: its own writes over it."""
         index = (id(base), len(self.writes))
         if index not in self._views:
-            self._views[index] = View(base, self.writes)
+            self._views[index] = View(base, seen(self.timeline, base, self.writes, self.book))
             self.book.kept.append(self._views[index])
         return self._views[index]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from isolde.semantics.core.nodes import (
     Apply,
@@ -17,15 +17,17 @@ from isolde.semantics.core.nodes import (
     Scalar,
     Variable,
     below,
+    query_of,
 )
 from isolde.semantics.core.plan import Outer, Visit, depends_on, plan
 from isolde.semantics.core.relations import Aggregate, Derived, Query, Scan, Source, scans
 from isolde.semantics.sets.expressions import TEXT_COMPARED, Environment, Reader
 from isolde.semantics.sets.ghosts import Ghosts
 from isolde.semantics.sets.state import Book, Key, View
-from isolde.semantics.sets.values import Value, key_places, outside, terms_of
+from isolde.semantics.sets.values import Value, key_places, naming, outside, terms_of
 from isolde.smt import terms as smt
 from isolde.smt.terms import Term
+from isolde.tx.queries import Patience
 
 Free = Callable[[Scan], Key]
 """The key of a row that nothing but conditions finds."""
@@ -39,7 +41,9 @@ class Tables:
     ghosts: Ghosts
     view: View
     dirty: bool = False
-    """Whether queries inside of expressions may see what is never committed."""
+    """Whether nothing is known of what queries inside of expressions see: it may be what is never committed."""
+    inside: View | None = None
+    """What queries inside of expressions see, if it is another state."""
 
     def reader(self) -> Reader:
         return Reader(self.book, self.asked)
@@ -49,8 +53,10 @@ class Tables:
             raise outside("a query inside of an expression other than EXISTS")
         if self.dirty:
             return Value(self.book.fresh("seen", "boolean"))
+        if self.inside is not None:
+            return replace(self, view=self.inside, inside=None).asked(node, env)
         query = node.query
-        if query.grouping is not None or query.limit is not None or query.source is None:
+        if query.grouping is not None or may_leave_out(query) or query.source is None:
             raise outside("EXISTS of groups or of a limited query")
         keyed = by_key(query)
         if keyed is not None:
@@ -111,7 +117,7 @@ class Tables:
     def _derived(self, source: Derived, env: Environment, equations: Sequence[Expression]) -> Term:
         """A group of a query in FROM: the one that the equations name."""
         query = source.query
-        if query.grouping is None or query.limit is not None or query.distinct is not None or query.grouping.having:
+        if query.grouping is None or may_leave_out(query) or query.distinct is not None or query.grouping.having:
             raise outside("a query in FROM that does not only group")
         reader = self.reader()
         wanted: list[tuple[Expression, Term]] = []
@@ -124,7 +130,7 @@ class Tables:
                     value = reader.value(named[1], env)
             if value is None:
                 raise outside("a group that is not joined by all that it is grouped by")
-            wanted.append((node, value.known))
+            wanted.append((node, naming(value)))
             known.append(smt.no(value.null))
         inside = env.copy()
         aggregates = self._aggregates(query, wanted, inside)
@@ -162,7 +168,7 @@ class Tables:
             there = smt.both(there, smt.no(value.null))
             if not node.nonnull and not _excluded(node, query.where):
                 raise outside("a group of nulls")
-            groups.append((node, value.known))
+            groups.append((node, naming(value)))
         env.aggregates = self._aggregates(query, groups, env)
         return smt.both(there, reader.holds(query.grouping.having, env))
 
@@ -179,7 +185,7 @@ class Tables:
             named = equation(condition, inner)
             if named is not None:
                 value = reader.value(named[1], env)
-                groups.append((named[0], value.known))
+                groups.append((named[0], naming(value)))
                 known.append(smt.no(value.null))
             elif _depends_only_on(condition, inner):
                 filters.append(condition)
@@ -209,10 +215,20 @@ def by_key(query: Query) -> tuple[Visit, ...] | None:
     return tuple(found)
 
 
+def may_leave_out(query: Query) -> bool:
+    """Whether rows that match may not be given: those after LIMIT, before OFFSET, or that others have locked."""
+    return query.limit is not None or query.offset is not None or query.patience is Patience.SKIP_LOCKED
+
+
 def _excluded(node: Expression, where: Sequence[Expression]) -> bool:
     return any(
         isinstance(one, Apply) and one.primitive.name == "is not null" and one.arguments == (node,) for one in where
     )
+
+
+def asks(node: Expression) -> bool:
+    """Whether there is a query in an expression."""
+    return any(query_of(part) is not None for part in below(node))
 
 
 def _depends_only_on(node: Expression, inner: set[int]) -> bool:

@@ -105,6 +105,7 @@ class Write:
     ``equations``: what columns, by place, are in all rows that are written. ``rest``: it stands for rounds of a loop; ``at`` is
     then also given the row as it was. ``replaces``: a row that is there is changed instead (ON CONFLICT DO UPDATE).
     ``alone``: where no key names the rows, one of them, and whether no other is written.
+    ``was``: a row that is changed as it was before.
     """
 
     table: TableInfo
@@ -115,6 +116,7 @@ class Write:
     rest: Rest | None = None
     replaces: bool = False
     alone: tuple[Key, Term] | None = None
+    was: Callable[[Key], Row] | None = None
 
     def written(self, key: Key, before: Row) -> tuple[Term, Row]:
         return self.at(key) if self.rest is None else self.at(key, before)

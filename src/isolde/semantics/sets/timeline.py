@@ -108,6 +108,11 @@ class Timeline:
         """Whether plain reads may show what is never committed, or half of it: then nothing is known of what they give."""
         return self.level.reads is Reads.DIRTY
 
+    @property
+    def current(self) -> bool:
+        """Whether writes and locking reads look at the newest rows, whatever plain reads see."""
+        return self.level.writes in {Writes.CURRENT, Writes.CURRENT_UNCHANGED}
+
     def plain(self, book: Book) -> Base:
         """The state that a plain read sees."""
         match self.level.reads:
@@ -139,7 +144,7 @@ class Timeline:
 
     def passing(self, book: Book) -> tuple[Base, Base]:
         """The same for a statement that goes through several rows, each at a time of its own between two states."""
-        if self.level.writes in {Writes.CURRENT, Writes.CURRENT_UNCHANGED}:
+        if self.current:
             return self._new(book), self._new(book)
         return self.changing(book)
 

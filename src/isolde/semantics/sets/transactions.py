@@ -331,7 +331,11 @@ class Execution:
 
     def _assigned(self, step: core.If | Loop) -> Iterator[tuple[int, ValueType]]:
         own = [*step.before, *step.assigns] if isinstance(step, core.ForEach) else []
-        return assigned((*own, step))
+        kinds: dict[int, ValueType] = {}
+        for slot, kind in assigned((*own, step)):
+            if slot not in kinds or _room(kind) >= _room(kinds[slot]):
+                kinds[slot] = kind
+        yield from kinds.items()
 
     def _forget(self, step: Loop, path: Path) -> None:
         for slot, kind in self._assigned(step):
@@ -375,6 +379,13 @@ class _Loop:
     types: tuple[ValueType, ...] = ()
     key: Key = ()
     values: tuple[Value, ...] | None = None
+
+
+def _room(kind: ValueType) -> int:
+    """Of several types that a variable is given, the one with the most room is that of an unknown value."""
+    if kind.sort in {Sort.ROW, Sort.ROWS}:
+        return 3
+    return 0 if kind.sort is Sort.NULL else 2 if sort_of(kind) == "real" else 1
 
 
 def _writes(steps: Sequence[core.Step]) -> Iterator[bool]:

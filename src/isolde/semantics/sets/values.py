@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from isolde.errors import OutsideFragment
 from isolde.semantics.core.catalog import TableInfo
-from isolde.semantics.core.types import Sort, ValueType
+from isolde.semantics.core.types import TIMES, Sort, ValueType
 from isolde.smt import terms as smt
 from isolde.smt.terms import Term
 
@@ -93,6 +93,8 @@ class RowsValue:
 
 
 Symbol = Value | RowValue | RowsValue
+ORDERED = frozenset({Sort.INTEGER, Sort.DECIMAL, *TIMES})
+"""What stands for values of these is in the order that the values are in."""
 
 
 def merged(condition: Term, yes: Value, otherwise: Value) -> Value:
@@ -121,28 +123,47 @@ def same_row(left: Row, right: Row) -> Term:
 
 
 def column_sort(info: TableInfo, place: int) -> smt.Sort:
-    """The sort of a column's terms."""
-    match info.types[place].sort:
+    """The sort of a column's terms: decimals without digits after the point are whole numbers."""
+    if info.types[place].sort is Sort.DECIMAL and info.table.columns[place].type.scale == 0:
+        return "integer"
+    return sort_of(info.types[place])
+
+
+def sort_of(kind: ValueType) -> smt.Sort:
+    """The sort of the terms of values of a type. PostgreSQL does not say of its decimals whether they are whole."""
+    match kind.sort:
         case Sort.BOOLEAN:
             return "boolean"
-        case Sort.DECIMAL if info.table.columns[place].type.scale:
+        case Sort.DECIMAL | Sort.FLOAT:
             return "real"
         case _:
             return "integer"
 
 
-def sort_of(kind: ValueType) -> smt.Sort:
-    return "boolean" if kind.sort is Sort.BOOLEAN else "integer"
-
-
 def key_places(info: TableInfo) -> tuple[int, ...] | None:
-    """The columns by which rows are named; ``None`` without a primary key: rows then have numbers of their own."""
-    return info.uniques[0] if info.table.primary_key else None
+    """The columns by which rows are named; ``None``: rows have numbers of their own.
+
+    They have where there is no primary key, or where it has a number in it that may not be whole.
+    """
+    places = info.uniques[0] if info.table.primary_key else None
+    if places is None or any(column_sort(info, place) != "integer" for place in places):
+        return None
+    return places
 
 
 def key_size(info: TableInfo) -> int:
     places = key_places(info)
     return 1 if places is None else len(places)
+
+
+_BAND = 100
+"""Constants of one length are in one band of negative numbers of so many bits."""
+
+
+def may_be_of_length(text: Term, length: int) -> Term:
+    """What is known of a text that is so long: if it is a constant, it is one of that length; no other text is negative."""
+    band = smt.number(-(length + 1 << _BAND)), smt.number(-(length + 2 << _BAND))
+    return smt.either(text >= 0, smt.both(text <= band[0], text > band[1]))
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]*")
@@ -164,7 +185,7 @@ def constant_value(value: Any, folds_texts: bool = False) -> Value:
             value = value.lower() if folds_texts else value
             # Equal texts have equal numbers; that two texts never share one is as likely as SHA-256 is good.
             digest = int.from_bytes(hashlib.sha256(value.encode()).digest()[:12], "big")
-            return Value(smt.number(-digest - (1 << 100)))
+            return Value(smt.number(-digest - (len(value) + 1 << _BAND)))
         case datetime():
             since = value - datetime(1970, 1, 1, tzinfo=value.tzinfo)
             return Value(smt.number(since // timedelta(microseconds=1)))
@@ -176,5 +197,12 @@ def constant_value(value: Any, folds_texts: bool = False) -> Value:
             return Value(smt.rational(str(value)))
 
 
+def naming(value: Value) -> Term:
+    """What names a row by its key, or a group: a whole number, or what stands for a text or a time."""
+    if not smt.is_integer(value.known):
+        raise outside("a key or a group by a number that may not be whole, or by a truth value")
+    return value.known
+
+
 def terms_of(values: Sequence[Value]) -> tuple[Term, ...]:
-    return tuple(value.known for value in values)
+    return tuple(naming(value) for value in values)
