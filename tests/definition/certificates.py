@@ -347,14 +347,16 @@ class Definition:
         for thing, listed in self.listed.items():
             line = list(dict.fromkeys(listed))
             for at, op in enumerate(line):
-                text = self.texts[op]
-                own = self.own(op, thing)
-                unlisted = own is not None and own not in line
-                before = self.content(thing, own if unlisted else line[at - 1] if at else None)
-                if text.kind == "insert" and not text.upsert and before is not None:
-                    return True
-                if text.kind in ("update", "delete") and before is None:
-                    return True
+                # Of its transaction's versions that are not listed, each came just before.
+                chain = [op]
+                while (own := self.own(chain[0], thing)) is not None and own not in line:
+                    chain.insert(0, own)
+                for last, made in zip((line[at - 1] if at else None, *chain), chain, strict=False):
+                    text, before = self.texts[made], self.content(thing, last)
+                    if text.kind == "insert" and not text.upsert and before is not None:
+                        return True
+                    if text.kind in ("update", "delete") and before is None:
+                        return True
         return False
 
     # Edges

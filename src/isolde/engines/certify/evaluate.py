@@ -353,7 +353,7 @@ class Evaluation:
 
     def one_row(self, asked: Asked, number: int, row: Row | None) -> Row | None:
         """What a statement makes of one object, if it is all that there is."""
-        if not asked.form.simple:
+        if not asked.form.simple or asked.form.moves:
             raise Undecidable(f"what '{asked.sql}' writes needs a version set: it asks other rows, too")
         changes: list[dict[int, Row | None]] = [{} for _ in self.shared.tables]
         if row is not None:

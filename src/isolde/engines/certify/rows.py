@@ -76,7 +76,7 @@ class _ByRow:
             if asked is None or asked.form.what == "query" or asked.form.target != position:
                 continue
             before = row if own and not self._told(place, number) else self._seen(place, number)
-            if asked.form.simple:
+            if asked.form.simple and not asked.form.moves:
                 after = self.evaluation.one_row(asked, number, before)
             else:
                 after = self._among_all(place, asked, number, before)
