@@ -91,6 +91,24 @@ def test_versions_that_are_not_listed_come_just_before_the_one_that_is() -> None
     assert verdicts(history, other, _LEVELS) == _ALL
 
 
+def test_a_statement_without_a_version_set_may_have_written_what_its_transaction_wrote_again() -> None:
+    add = _op("UPDATE t SET a = a + 1 WHERE id = 1", count=1)
+    history = _history(w=[add, add], r=[_op("SELECT a FROM t WHERE id = 1", [[12]])])
+    reads: dict[VersionId, VersionSet | int] = {("r", 0): 1}
+    for some in (reads, {**reads, ("w", 1): 0}):
+        assert verdicts(history, _told({1: [("w", 1)]}, ("w", "r"), some), _LEVELS) == _ALL
+
+
+def test_beside_a_partial_order_a_statement_without_a_version_set_may_have_made_what_is_missing() -> None:
+    first, second = (_op(f"UPDATE t SET a = {value} WHERE id = 1", count=1) for value in (11, 12))
+    history = _history(v=[first], w=[second], r=[_op("SELECT a FROM t WHERE id = 1", [[12]])])
+    for line in ([], [("v", 0)], [("w", 0)]):
+        assert verdicts(history, _told({1: list(line)}, ("v", "w", "r"), {("r", 0): 2}, "1"), _LEVELS) == _ALL
+    elsewhere, read = _op("UPDATE t SET a = 12 WHERE id = 3", count=0), _op("SELECT a FROM t WHERE id = 1", [[12]])
+    none = _history(v=[first], w=[elsewhere], r=[read])
+    assert _names(none, _told({1: []}, ("v", "w", "r"), {("r", 0): 2}, "1")) == ["result-set-mismatch"]
+
+
 def test_an_unknown_transaction_whose_version_somebody_saw_may_have_taken_effect() -> None:
     history = _history(
         unknown=("u",),
@@ -177,8 +195,9 @@ def test_what_was_visible_is_held_against_a_value_where_no_order_is_told() -> No
 def test_a_key_that_an_unknown_transaction_wrote_may_be_read_where_no_whole_order_denies_it() -> None:
     history = parse("a: a=[w(x,1)]!unknown | b: b=[r(x,1) w(y,1)]")
     read: dict[VersionId, VersionSet | int] = {("b", 0): _set({"x": ("a", 0)})}
-    for partial in ({}, {"x": []}):
-        assert verdicts(history, _told({"y": [("b", 1)], **partial}, ("b",), read, "x"), _LEVELS) == _ALL
+    lines: dict[Any, list[VersionId]] = {"y": [("b", 1)]}
+    for some in (lines, {**lines, "x": []}):
+        assert verdicts(history, _told(some, ("b",), read, "x"), _LEVELS) == _ALL
     assert _names(history, _told({"x": [], "y": [("b", 1)]}, ("b",), read)) == ["aborted-read"]
 
 

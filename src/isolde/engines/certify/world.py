@@ -235,6 +235,20 @@ class World:
             return True
         return self.rank.get(txn, len(self.commits)) < (seen.first or 0) and txn not in seen.without
 
+    def may_have_written(self, place: Place, asked: Asked) -> list[int]:
+        """The objects that a statement without a version set may have written: a version of it is listed, or only a later one of
+        its transaction."""
+        found = list(self.listed_at.get(place, ()))
+        if asked.form.what != "query":
+            found += [
+                number
+                for number in self.installed_by.get(place[0], ())
+                if self.objects.table[number] == asked.form.target
+                and self.lines[number].last[place[0]] > place[1]
+                and number not in found
+            ]
+        return found
+
     def version(self, number: int, at: int) -> Place | None:
         """The version at a place of an object's line."""
         return None if at == INITIAL else self.lines[number].versions[at]
