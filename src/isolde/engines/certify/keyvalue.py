@@ -301,31 +301,34 @@ class _Keys:
         """The version that was seen where the order is not told as a whole: the one of this value, and others that were visible
         came before it."""
         line = self.lines.get(key)
-        order = [] if line is None else [txn for txn, _ in line.versions]
+        listed = {} if line is None else line.at
         visible = [
             txn
             for txn in self.writes.get(key, {})
             if txn != place[0] and self._sees(place, txn) and self.outcomes[txn] is not Status.ABORTED
         ]
         surely = [txn for txn in visible if self.outcomes[txn] is Status.COMMITTED]
+        latest = max((listed[txn] for txn in surely if txn in listed), default=-1)
         fits: list[Place | None] = [
-            self._last(key, txn)
+            version
             for txn in visible
-            if not (txn in order and any(later in surely for later in order[order.index(txn) + 1 :]))
-            and token(self._value(key, self._last(key, txn))) == token(value)
+            if listed.get(txn, latest) >= latest
+            and token(self._value(key, version := self._last(key, txn))) == token(value)
         ]
         if not surely and token(self.history.initial.get(key)) == token(value):
             fits.append(None)
         if len(fits) != 1:
             return self._several(place, key, value, fits) if fits else _NOBODY
-        for txn in surely if self.outcomes[place[0]] is Status.COMMITTED else ():
-            if fits[0] is not None and txn != fits[0][0]:
-                text = (
-                    f"{self._name(place[0])} could see what {self._name(txn)} and {self._name(fits[0][0])} wrote to"
-                    f" {render_value(key)}, and saw the latter."
-                )
-                self.edges.append((txn, fits[0][0], "ww", text))
-        return fits[0]
+        found = fits[0]
+        if found is not None and self.outcomes[place[0]] is Status.COMMITTED:
+            for txn in surely:
+                if txn != found[0] and not (txn in listed and found[0] in listed):
+                    text = (
+                        f"{self._name(place[0])} could see what {self._name(txn)} and {self._name(found[0])} wrote to"
+                        f" {render_value(key)}, and saw the latter."
+                    )
+                    self.edges.append((txn, found[0], "ww", text))
+        return found
 
     def _several(self, place: Place, key: Key, value: Value, fits: Sequence[Place | None]) -> Place:
         writers = [None if one is None else self.history.transactions[one[0]].id for one in fits]
