@@ -338,7 +338,7 @@ class Evaluation:
             if after == row and number not in listed:
                 continue
             evaluated.before[number], evaluated.written[number] = row, after
-            if number not in own and row is not None and asked.form.what != "insert":
+            if number not in own and row is not None:
                 evaluated.used.append((number, version))
         return evaluated
 
