@@ -69,6 +69,7 @@ class _Keys:
         self.edges: list[tuple[int, int, Kind, str]] = []
         self.faults: list[Fault] = []
         self._moved: dict[Place, int] = {}
+        self._by_reads: list[tuple[int, int, Kind, str]] = []
         self._open = ""
         """Why a read is open."""
         for key, order in fit.objects.items():
@@ -203,7 +204,7 @@ class _Keys:
             initial[key] = None if value is None else f"{render_value(value)} at first"
         history = History(transactions, initial)
         moved = [[None if one is None else (one[0], self._moved[one]) for one in order] for order in self._orders()]
-        return Told(encode(history), self.edges, moved, self.faults, self._open)
+        return Told(encode(history), self.edges, moved, self.faults, self._open, by_reads=self._by_reads)
 
     def _transaction(self, txn: int) -> Transaction:
         transaction, outcome = self.history.transactions[txn], self.outcomes[txn]
@@ -327,7 +328,7 @@ class _Keys:
                         f"{self._name(place[0])} could see what {self._name(txn)} and {self._name(found[0])} wrote to"
                         f" {render_value(key)}, and saw the latter."
                     )
-                    self.edges.append((txn, found[0], "ww", text))
+                    self._by_reads.append((txn, found[0], "ww", text))
         return found
 
     def _several(self, place: Place, key: Key, value: Value, fits: Sequence[Place | None]) -> Place:
