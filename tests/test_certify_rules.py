@@ -190,6 +190,11 @@ def test_what_was_visible_is_held_against_a_value_where_no_order_is_told() -> No
     both = parse("a: a=[w(x,1) r(y,_)] | c: c=[w(x,2) w(y,1)] | b: b=[r(x,1)]")
     told = _told({"y": [("c", 1)]}, ("a", "c", "b"), {("b", 0): 2})
     assert verdicts(both, told, ("pl-2", "serializable")) == {"pl-2": True, "serializable": False}
+    # Read uncommitted judges no reads, and does not know what follows from them.
+    circle = parse("a: a=[w(x,1) w(y,1)] | c: c=[w(x,2) w(y,2)] | b: b=[r(y,1)]")
+    told = _told({"x": [("a", 0), ("c", 0)]}, ("a", "c", "b"), {("b", 0): 2})
+    found = verdicts(circle, told, ("read-uncommitted", "pl-2"))
+    assert found == {"read-uncommitted": True, "pl-2": False}
 
 
 def test_a_key_that_an_unknown_transaction_wrote_may_be_read_where_no_whole_order_denies_it() -> None:
