@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -97,6 +98,22 @@ def test_a_statement_without_a_version_set_may_have_written_what_its_transaction
     reads: dict[VersionId, VersionSet | int] = {("r", 0): 1}
     for some in (reads, {**reads, ("w", 1): 0}):
         assert verdicts(history, _told({1: [("w", 1)]}, ("w", "r"), some), _LEVELS) == _ALL
+
+
+@pytest.mark.parametrize("line", [[("w", 2)], [("w", 0), ("w", 2)]], ids=["the last", "both"])
+def test_a_query_without_a_version_set_reads_what_its_transaction_wrote(line: list[VersionId]) -> None:
+    first, second = (_op(f"UPDATE t SET a = {value} WHERE id = 1", count=1) for value in (5, 6))
+    reads: dict[VersionId, VersionSet | int] = {("w", 0): 0, ("w", 2): 0}
+    told = _told({1: line}, ("w", "r"), reads)
+    for value, name in ((5, []), (10, ["not-my-own-write"]), (6, ["future-read"]), (7, ["thin-air-read"])):
+        mine = _history(w=[first, _op("SELECT * FROM t WHERE id = 1", [[1, value]]), second])
+        assert _names(mine, replace(told, commits=("w",))) == name
+    other = _history(w=[first, _op("SELECT 1", [[1]]), second], r=[_op("SELECT * FROM t WHERE id = 1", [[1, 5]])])
+    assert _names(other, told) == ["intermediate-read"]
+    aborted = replace(
+        other, transactions=(replace(other.transactions[0], status=Status.ABORTED), other.transactions[1])
+    )
+    assert _names(aborted, _told({}, ("r",), reads)) == ["aborted-read"]
 
 
 def test_beside_a_partial_order_a_statement_without_a_version_set_may_have_made_what_is_missing() -> None:
