@@ -7,6 +7,8 @@ import pytest
 from certifying import LEVELS, verdicts
 from definition.certificates import Definition
 from definition.key_certificates import KeyDefinition, random_keys
+from definition.key_orders import forgetful as forgetful_of_keys
+from definition.key_orders import verdicts as of_some_order_of_keys
 from definition.partial_orders import forgetful, how_many
 from definition.partial_orders import verdicts as of_some_completion
 from definition.predicate_histories import random_case
@@ -52,6 +54,25 @@ def test_verdicts_over_keys_are_those_of_the_definition() -> None:
 @pytest.mark.long
 def test_verdicts_over_keys_are_those_of_the_definition_on_many_histories() -> None:
     _agree_on_keys(range(1_000, 6_000))
+
+
+def _agree_on_partial_orders_of_keys(seeds: range) -> None:
+    for seed in seeds:
+        history, certificate = random_keys(seed)
+        certificate = forgetful_of_keys(seed, certificate)
+        expected = of_some_order_of_keys(history, certificate)
+        found = verdicts(history, certificate, tuple(expected))
+        for level, verdict in found.items():
+            assert verdict is None or expected[level] in (None, verdict), f"seed {seed}, {level}"
+
+
+def test_a_level_of_keys_holds_if_some_order_and_outcome_keeps_it() -> None:
+    _agree_on_partial_orders_of_keys(range(60))
+
+
+@pytest.mark.long
+def test_a_level_of_keys_holds_if_some_order_and_outcome_keeps_it_on_many_histories() -> None:
+    _agree_on_partial_orders_of_keys(range(1_000, 4_000))
 
 
 def _agree_on_partial_orders(seeds: range) -> None:

@@ -174,6 +174,10 @@ class Definition:
             text = self.texts.get(earlier)
             if text is None or text.kind == "select" or text.target != thing[0]:
                 continue
+            later = any(v[0] == op[0] and v[1] >= index for v in self.listed.get(thing, []))
+            if earlier not in self.told.reads and not text.plain_insert and not later:
+                # Without a version set, it wrote what its transaction has a version of.
+                continue
             if earlier in self.listed.get(thing, []) or self.row_after(earlier, thing) != self.row_before(
                 earlier, thing
             ):
@@ -292,7 +296,11 @@ class Definition:
 
     def faulty(self) -> bool:
         ops = [op for op in self.texts if op[0] in self.effective]
-        return any(self._bad_set(op) or self._mismatch(op) for op in ops if op in self.told.reads) or self._bad_order()
+        told = [op for op in ops if op in self.told.reads]
+        # What an INSERT of values does hangs on no version set.
+        inserts = [op for op in ops if op not in self.told.reads and self.texts[op].plain_insert]
+        wrong = any(self._bad_set(op) or self._mismatch(op, self.state(op)) for op in told)
+        return wrong or any(self._mismatch(op, {}) for op in inserts) or self._bad_order()
 
     def _bad_set(self, op: VersionId) -> bool:
         for thing in self.objects:
@@ -304,16 +312,16 @@ class Definition:
             if version is None:
                 continue
             if version[0] == op[0]:
-                if version[1] >= op[1]:
+                # The second: it is told to have seen what it wrote, and nobody tells of a version.
+                if version[1] >= op[1] or (own is None and version not in self.told.reads):
                     return True
                 continue
             if version[0] not in self.effective or (thing in self.lines and version not in self.lines[thing]):
                 return True
         return False
 
-    def _mismatch(self, op: VersionId) -> bool:
+    def _mismatch(self, op: VersionId, state: dict[Object, Row]) -> bool:
         text, content = self.texts[op], self._content_of(op)
-        state = self.state(op)
         ran = self.run(text, state)
         if ran is None:
             return True
@@ -347,14 +355,16 @@ class Definition:
         for thing, listed in self.listed.items():
             line = list(dict.fromkeys(listed))
             for at, op in enumerate(line):
-                text = self.texts[op]
-                own = self.own(op, thing)
-                unlisted = own is not None and own not in line
-                before = self.content(thing, own if unlisted else line[at - 1] if at else None)
-                if text.kind == "insert" and not text.upsert and before is not None:
-                    return True
-                if text.kind in ("update", "delete") and before is None:
-                    return True
+                # Of its transaction's versions that are not listed, each came just before.
+                chain = [op]
+                while (own := self.own(chain[0], thing)) is not None and own not in line:
+                    chain.insert(0, own)
+                for last, made in zip((line[at - 1] if at else None, *chain), chain, strict=False):
+                    text, before = self.texts[made], self.content(thing, last)
+                    if text.kind == "insert" and not text.upsert and before is not None:
+                        return True
+                    if text.kind in ("update", "delete") and before is None:
+                        return True
         return False
 
     # Edges
@@ -367,6 +377,9 @@ class Definition:
 
     def reads(self, op: VersionId) -> Iterator[tuple[Object, VersionId | None]]:
         """Versions of others that were read."""
+        if op not in self.told.reads:
+            yield from self._untold_reads(op)
+            return
         ran = self.run(self.texts[op], self.state(op))
         assert ran is not None
         for thing in sorted(ran.used, key=repr):
@@ -374,9 +387,21 @@ class Definition:
             if version is None or version[0] != op[0]:
                 yield thing, version
 
+    def _untold_reads(self, op: VersionId) -> Iterator[tuple[Object, VersionId | None]]:
+        """Without a version set, a change read the versions before those that it made."""
+        if self.texts[op].kind == "select" or self.texts[op].plain_insert:
+            return
+        for thing, line in self.lines.items():
+            at = next((at for at, version in enumerate(line) if version[0] == op[0]), None)
+            mine = op in self.listed[thing] or self.row_after(op, thing) != self.row_before(op, thing)
+            if at is None or line[at][1] < op[1] or not mine or thing[0] != self.texts[op].target:
+                continue
+            if self.own(op, thing) is None and self.row_before(op, thing) is not None:
+                yield thing, line[at - 1] if at else None
+
     def item_edges(self) -> Iterator[Edge]:
         for op in self.texts:
-            if op[0] not in self.effective or op not in self.told.reads:
+            if op[0] not in self.effective:
                 continue
             for thing, version in self.reads(op):
                 line = self.lines.get(thing, [])
@@ -488,7 +513,7 @@ class Definition:
             ops: list[Read | Write] = []
             for index in range(len(t.ops)) if t.id in self.effective else ():
                 op = (t.id, index)
-                if op in self.told.reads and op in self.texts:
+                if op in self.texts:
                     # The rows of one statement are read at once: none of them before another that is older.
                     seen = sorted(self.reads(op), key=lambda read: -1 if read[1] is None else place[read[1][0]])
                     ops += [Read(repr(thing), None if version is None else repr(version)) for thing, version in seen]

@@ -85,6 +85,8 @@ def check_certified(
 
 
 def _by_told(told: Told, levels: Sequence[Level], judging: Judging, serial: Sequence[int] | None = None) -> Report:
+    if told.by_reads:
+        return _by_reads_too(told, levels, judging, serial)
     shown = tuple(Shown(one.name, one.positions, one.sentence) for one in told.faults)
     evidence = replace(
         Evidence.of_edges(told.edges), versions=told.versions, serial=serial, shown=shown, undecided=told.undecided
@@ -93,6 +95,20 @@ def _by_told(told: Told, levels: Sequence[Level], judging: Judging, serial: Sequ
     if told.readable is not None and any(one.anomalies and one.method != "told" for one in report.findings):
         report = check(told.readable(), levels, **judging, evidence=evidence)
     return report
+
+
+def _by_reads_too(told: Told, levels: Sequence[Level], judging: Judging, serial: Sequence[int] | None) -> Report:
+    """The same where some edges follow from reads: read uncommitted is decided without them."""
+    weakest, stronger = [level for level in levels if level is Level.READ_UNCOMMITTED], list(levels)
+    for level in weakest:
+        stronger.remove(level)
+    reports = [
+        _by_told(replace(told, edges=edges, by_reads=()), some, judging, serial)
+        for edges, some in ((told.edges, weakest), ((*told.edges, *told.by_reads), stronger))
+        if some
+    ]
+    found = {one.level: one for report in reports for one in report.findings}
+    return replace(reports[-1], findings=tuple(found[level] for level in levels))
 
 
 def _completed(report: Report, completions: Completions, judging: Judging) -> Report:
@@ -209,7 +225,10 @@ def _by_replay(columns: Columns, certified: Certified, levels: Sequence[Level]) 
     for level in levels:
         fault = replay.strict if level in _STRICT else replay.fault
         question = HistoryLevel(level)
-        if replay.undecided:
+        if level is Level.READ_UNCOMMITTED:
+            # Writes that come one after the other are in no circle, and reads are not judged.
+            findings.append(Finding(question, Verdict.SATISFIED, method))
+        elif replay.undecided:
             findings.append(Finding(question, Verdict.UNDECIDED, method, evidence=(NotProved(replay.undecided),)))
         elif level is Level.LINEARIZABLE:
             reason = NotProved("linearizable is about single keys, and statements are about tables")

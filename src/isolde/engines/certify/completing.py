@@ -14,14 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
-from isolde.engines.certify.evaluate import Circular, Evaluation
+from isolde.engines.certify.evaluate import Circular, Evaluation, Unknown
 from isolde.engines.certify.fit import Place
 from isolde.engines.certify.order import FLOW, Edge, Graph
 from isolde.engines.certify.predicates import Judge
+from isolde.engines.certify.statements import Asked
 from isolde.engines.certify.tables import evaluated, session_edges, told_by_tables
 from isolde.engines.certify.told import Told
-from isolde.engines.certify.world import Undecidable, World
-from isolde.history import Status
+from isolde.engines.certify.world import Line, Undecidable, World
+from isolde.history import Sql, Status
 from isolde.levels import Level
 
 Orders = Mapping[int, tuple[Place, ...]]
@@ -230,13 +231,45 @@ class Completions:
             for number, row in done.written.items():
                 if number in self._partial and world.lines[number].last.get(txn, -1) < index:
                     wrote.setdefault((number, txn), []).append((index, row != done.before.get(number)))
+        untold: dict[Missing, set[int]] = {}
+        for number, txn, index in self._untold(world, evaluation):
+            untold.setdefault((number, txn), set()).add(index)
+            wrote.setdefault((number, txn), [])
         wanted = []
         for (number, txn), places in wrote.items():
             changed = max((index for index, changes in places if changes), default=-1)
-            may = tuple((txn, index) for index, _ in sorted(places) if index >= changed)
-            wanted.append(Wanted((number, txn), may, changed >= 0))
+            others = untold.get((number, txn), set())
+            may = sorted({*(index for index, _ in places if index >= changed), *others})
+            # What a statement without a version set did to the row may be why a later one did nothing to it.
+            wanted.append(Wanted((number, txn), tuple((txn, index) for index in may), changed >= 0 and not others))
         last = len(world.commits)
         return sorted(wanted, key=lambda one: (not one.required, world.rank.get(one.missing[1], last), one.missing))
+
+    def _untold(self, world: World, evaluation: Evaluation) -> Iterator[tuple[int, int, int]]:
+        """What statements without a version set may have written: rows that match them in one of their versions."""
+        for (txn, index), asked in world.asked.items():
+            form = asked.form
+            if (txn, index) in world.reads or txn not in world.effective or form.what == "query" or form.plain_insert:
+                continue
+            op = world.history.transactions[txn].ops[index]
+            if isinstance(op, Sql) and op.content.get("count") == 0:
+                continue
+            for number in sorted(self._partial):
+                line = world.lines[number]
+                mine = world.objects.table[number] == form.target and line.last.get(txn, -1) < index
+                if mine and self._may_match(evaluation, asked, number, line):
+                    yield number, txn, index
+
+    @staticmethod
+    def _may_match(evaluation: Evaluation, asked: Asked, number: int, line: Line) -> bool:
+        matches = asked.form.matches
+        if matches is None:
+            return True
+        try:
+            rows = [evaluation.content(number, version) for version in (None, *line.versions)]
+        except Unknown:
+            return True
+        return any(row is not None and matches(evaluation.store, *asked.values, row) for row in rows)
 
     def _guess(self, line: Sequence[Place], place: Place) -> int:
         """Where a version stands by ``commits``."""

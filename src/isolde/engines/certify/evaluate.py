@@ -138,7 +138,7 @@ class Evaluation:
         world = self.world
         seen = world.reads.get(place)
         if seen is None:
-            for number in self._listed(place):
+            for number in world.may_have_written(place, world.asked[place]):
                 version = self._version_before(number, txn)
                 if version is not None and (number, version) not in self.contents and version[0] != txn:
                     yield version
@@ -313,7 +313,7 @@ class Evaluation:
         return None if at is None or at == INITIAL else self.world.lines[number].versions[at]
 
     def _blind(self, place: Place, asked: Asked) -> Evaluated:
-        """A statement without a version set: the rows that it is told to have written, from the versions before them.
+        """A statement without a version set: the rows that it may have written, from the versions before them.
 
         What an INSERT of values writes does not depend on the tables, so that it is known whether or not the certificate tells
         of it: of the versions of one transaction it may list only the last.
@@ -327,15 +327,18 @@ class Evaluation:
         for other in self._changing.get(place[0], ()):
             if other < place[1]:
                 own |= self.done[place[0], other].written
-        for number in self._listed(place):
+        listed = self._listed(place)
+        for number in self.world.may_have_written(place, asked):
             version = self._version_before(number, place[0])
             try:
                 row = own[number] if number in own else self.content(number, version)
                 after = self.one_row(asked, number, row)
             except Unknown:
                 continue
+            if after == row and number not in listed:
+                continue
             evaluated.before[number], evaluated.written[number] = row, after
-            if number not in own and row is not None and asked.form.what != "insert":
+            if number not in own and row is not None:
                 evaluated.used.append((number, version))
         return evaluated
 
@@ -353,7 +356,7 @@ class Evaluation:
 
     def one_row(self, asked: Asked, number: int, row: Row | None) -> Row | None:
         """What a statement makes of one object, if it is all that there is."""
-        if not asked.form.simple:
+        if not asked.form.simple or asked.form.moves:
             raise Undecidable(f"what '{asked.sql}' writes needs a version set: it asks other rows, too")
         changes: list[dict[int, Row | None]] = [{} for _ in self.shared.tables]
         if row is not None:

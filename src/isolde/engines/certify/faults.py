@@ -11,6 +11,7 @@ from isolde.engines.certify.fit import Place
 from isolde.engines.certify.sentences import row_name, txn_name
 from isolde.engines.certify.told import Fault
 from isolde.engines.certify.world import World
+from isolde.history import Status
 
 MISMATCH = "result-set-mismatch"
 
@@ -43,6 +44,10 @@ def _never_installed(world: World, place: Place, number: int, version: Place) ->
     reader, writer = (txn_name(world.history.transactions[txn].id) for txn in (place[0], version[0]))
     what, line = row_name(world.objects.name[number]), world.lines.get(number)
     if version[0] not in world.effective:
+        unknown = world.history.transactions[version[0]].status is Status.UNKNOWN
+        if unknown and line is not None and not line.complete:
+            # It may have taken effect: its version may be one of those that are not told.
+            return None
         text = f"{reader} saw {what} as {writer} wrote it, and {writer} was aborted."
         return Fault("aborted-read", (version[0], place[0]), text)
     if line is None or not line.complete:
@@ -132,6 +137,13 @@ class Faults:
             self._mismatch(place, f"it wrote {what}, and the database tells of no such version")
             return
 
+    def _moves_to(self, place: Place, number: int) -> bool:
+        """Whether an UPDATE of primary keys made a row of another one."""
+        done = self.evaluation.done.get(place)
+        if done is None or not self.world.asked[place].form.moves:
+            return False
+        return done.before.get(number) is None and done.written.get(number) is not None
+
     def _orders(self) -> Iterator[Fault]:
         """An INSERT over a live version, an UPDATE or DELETE of a dead one."""
         world = self.world
@@ -140,26 +152,40 @@ class Faults:
                 continue
             every = tuple(dict.fromkeys(line.every))
             for at, place in enumerate(every):
-                asked = world.asked.get(place)
-                if asked is None or asked.form.upsert:
-                    continue
-                # Of a transaction's own versions only the last has to be listed: one that is not came just before.
-                own = self.evaluation.own(place).get(number)
-                listed = every[at - 1] if at > 0 else None
-                version = own if own is not None and own not in line.listed else listed
-                try:
-                    before = self.evaluation.content(number, version)
-                except Unknown:
-                    continue
-                if (asked.form.what == "insert") == (before is None):
-                    continue
-                what, writer = row_name(world.objects.name[number]), self._name(place[0])
-                others = () if listed is None else (listed[0],)
-                if asked.form.what == "insert" and before is not None:
-                    text = f"{writer} inserted {what}, and by the order of its versions {shown_row(before)} was there already."
-                elif asked.form.what in ("update", "delete") and before is None:
-                    deed = "updated" if asked.form.what == "update" else "deleted"
-                    text = f"{writer} {deed} {what}, and by the order of its versions there was no such row."
-                else:
-                    continue
-                yield Fault(MISMATCH, tuple(dict.fromkeys((*others, place[0]))), text)
+                listed = before = every[at - 1] if at > 0 else None
+                for version in self._up_to(number, place, line.listed):
+                    fault = self._over(number, version, before, listed)
+                    if fault is not None:
+                        yield fault
+                    before = version
+
+    def _up_to(self, number: int, place: Place, listed: frozenset[Place]) -> list[Place]:
+        """A version that is listed, and before it those of its transaction that are not: only the last has to be."""
+        versions = [place]
+        own = self.evaluation.own(place).get(number)
+        while own is not None and own not in listed:
+            versions.append(own)
+            own = self.evaluation.own(own).get(number)
+        return versions[::-1]
+
+    def _over(self, number: int, place: Place, before: Place | None, listed: Place | None) -> Fault | None:
+        """Whether a statement cannot have made a version from the one before it; ``listed`` is the last of another's."""
+        world, asked = self.world, self.world.asked.get(place)
+        if asked is None or asked.form.upsert:
+            return None
+        try:
+            row = self.evaluation.content(number, before)
+        except Unknown:
+            return None
+        makes = asked.form.what == "insert" or self._moves_to(place, number)
+        if makes == (row is None):
+            return None
+        what, writer = row_name(world.objects.name[number]), self._name(place[0])
+        if makes and row is not None:
+            text = f"{writer} inserted {what}, and by the order of its versions {shown_row(row)} was there already."
+        elif asked.form.what in ("update", "delete") and row is None:
+            deed = "updated" if asked.form.what == "update" else "deleted"
+            text = f"{writer} {deed} {what}, and by the order of its versions there was no such row."
+        else:
+            return None
+        return Fault(MISMATCH, tuple(dict.fromkeys((*([listed[0]] if listed else ()), place[0]))), text)

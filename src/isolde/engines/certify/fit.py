@@ -148,11 +148,13 @@ class _Fitting:
 
     def writes_rows(self, place: Place) -> bool:
         op = self.history.transactions[place[0]].ops[place[1]]
-        query = (
-            str(op.content.get("sql", "call")).lstrip().lower().startswith("select") if isinstance(op, Sql) else True
+        writes = (
+            isinstance(op, Sql)
+            and op.content.get("error") is None
+            and not str(op.content.get("sql", "call")).lstrip().lower().startswith("select")
         )
-        self.writing[place] = not query
-        return not query
+        self.writing[place] = writes
+        return writes
 
     def operation(self, version: VersionId) -> Place:
         name, place = version

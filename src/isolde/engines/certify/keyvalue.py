@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from isolde._core import Columns
 from isolde.engines.certify.duplicates import duplicate
-from isolde.engines.certify.fit import Fitted, Order, Place, Seen
+from isolde.engines.certify.fit import Fitted, Order, Place
 from isolde.engines.certify.sentences import txn_name, wrote_again
 from isolde.engines.certify.told import Fault, Told
 from isolde.engines.certify.world import Undecidable
@@ -24,6 +24,7 @@ from isolde.history import (
     Key,
     Operation,
     Read,
+    Scalar,
     Scan,
     Sql,
     Status,
@@ -68,11 +69,13 @@ class _Keys:
         self.edges: list[tuple[int, int, Kind, str]] = []
         self.faults: list[Fault] = []
         self._moved: dict[Place, int] = {}
+        self._by_reads: list[tuple[int, int, Kind, str]] = []
         self._open = ""
         """Why a read is open."""
         for key, order in fit.objects.items():
             assert isinstance(key, int | str)
             self._line(key, order)
+        self.outcomes = [self._outcome(txn) for txn in range(len(history.transactions))]
         self.has_lists = any(isinstance(op, Append) for t in history.transactions for op in t.ops) or any(
             isinstance(op, Read) and isinstance(op.value, tuple) for t in history.transactions for op in t.ops
         )
@@ -105,44 +108,91 @@ class _Keys:
                 self.faults.append(Fault(_MISMATCH, (txn,), text))
 
     def told(self) -> Told:
-        complete = all(line.complete for line in self.lines.values())
         undecided = ""
-        if self.fit.reads and not self.has_lists and complete and self.lines:
+        if self.fit.reads and self.has_lists:
+            # Elements say themselves who appended them: what is told of a read is only held against it.
+            self.faults += self._lists()
+        elif self.fit.reads:
             try:
                 return self._by_version()
             except Undecidable as reason:
                 # What is not about reads is decided all the same.
                 undecided = str(reason)
         columns, settled = self._with_outcomes()
-        versions: list[list[Place | None]] = [
-            [*([None] if line.complete or line.from_initial else []), *line.versions]
-            for line in self.lines.values()
-            if line.versions
-        ]
+        versions = self._orders()
         # Elements of lists say who appended them, so that nothing is guessed when the search places those that nobody read.
         known = settled and not self.has_lists
         whole = known and all(key in self.lines and self.lines[key].complete for key in self.writes)
         return Told(columns, self.edges, versions, self.faults, undecided, complete=whole)
 
+    def _orders(self) -> list[list[Place | None]]:
+        return [
+            [*([None] if line.complete or line.from_initial else []), *line.versions]
+            for line in self.lines.values()
+            if line.versions
+        ]
+
+    def _outcome(self, txn: int) -> Status:
+        """Whether a transaction took effect, as far as the certificate tells: one that a whole order lacks did not."""
+        status = self.history.transactions[txn].status
+        if status is not Status.UNKNOWN:
+            return status
+        if txn in self.fit.effective:
+            return Status.COMMITTED
+        denied = any(
+            line.complete and txn in self.writes.get(key, {}) and txn not in line.at for key, line in self.lines.items()
+        )
+        return Status.ABORTED if denied else Status.UNKNOWN
+
     def _with_outcomes(self) -> tuple[Columns, bool]:
         """The history in which outcomes that the certificate tells are no longer unknown, and whether none is left."""
-
-        def outcome(txn: int, transaction: Transaction) -> Transaction:
-            if transaction.status is not Status.UNKNOWN:
-                return transaction
-            if txn in self.fit.effective:
-                return replace(transaction, status=Status.COMMITTED)
-            denied = any(
-                line.complete and txn in self.writes.get(key, {}) and txn not in line.at
-                for key, line in self.lines.items()
-            )
-            return replace(transaction, status=Status.ABORTED) if denied else transaction
-
-        changed = tuple(outcome(txn, transaction) for txn, transaction in enumerate(self.history.transactions))
+        changed = tuple(
+            transaction if transaction.status is self.outcomes[txn] else replace(transaction, status=self.outcomes[txn])
+            for txn, transaction in enumerate(self.history.transactions)
+        )
         settled = all(transaction.status is not Status.UNKNOWN for transaction in changed)
         if changed == self.history.transactions:
             return self.columns, settled
         return encode(replace(self.history, transactions=changed), name=self.columns.name), settled
+
+    # Lists
+
+    def _lists(self) -> list[Fault]:
+        """Reads of lists that are not the version that they are told to have seen."""
+        found = []
+        for place in self.fit.reads:
+            op = self.history.transactions[place[0]].ops[place[1]]
+            if not isinstance(op, Read) or self.outcomes[place[0]] is not Status.COMMITTED:
+                continue
+            line, writes = self.lines.get(op.key), self.writes.get(op.key, {})
+            if line is None or not line.complete:
+                continue
+            own = [at for at in writes.get(place[0], []) if at < place[1]]
+            version = self._seen(place, op.key, op.value, own)
+            if version is not None and version[0] not in line.at:
+                # By the elements it shows whose it is.
+                continue
+            expected = self._list(op.key, line, version)
+            if expected != tuple(op.value or ()):  # type: ignore[arg-type]
+                text = (
+                    f"{self._name(place[0])} read {render_value(op.key)} = {render_value(op.value)}, and the version that it saw"
+                    f" is {render_value(expected)}."
+                )
+                found.append(Fault(_MISMATCH, (place[0],), text))
+        return found
+
+    def _list(self, key: Key, line: _Line, version: Place | None) -> tuple[Scalar, ...]:
+        """The elements of a version: what each transaction up to it appended."""
+        elements = list(self.history.initial.get(key) or ())  # type: ignore[arg-type]
+        if version is None:
+            return tuple(elements)
+        for txn, index in line.versions[: line.at[version[0]] + 1]:
+            last = version[1] if txn == version[0] else index
+            for at in self.writes[key][txn]:
+                op = self.history.transactions[txn].ops[at]
+                if at <= last and isinstance(op, Append):
+                    elements.append(op.element)
+        return tuple(elements)
 
     # Versions told read by read
 
@@ -153,14 +203,13 @@ class _Keys:
             value = self.history.initial.get(key)
             initial[key] = None if value is None else f"{render_value(value)} at first"
         history = History(transactions, initial)
-        versions: list[list[Place | None]] = [[None, *line.versions] for line in self.lines.values() if line.versions]
-        moved = [[None if one is None else (one[0], self._moved[one]) for one in order] for order in versions]
-        return Told(encode(history), self.edges, moved, self.faults, self._open)
+        moved = [[None if one is None else (one[0], self._moved[one]) for one in order] for order in self._orders()]
+        return Told(encode(history), self.edges, moved, self.faults, self._open, by_reads=self._by_reads)
 
     def _transaction(self, txn: int) -> Transaction:
-        transaction = self.history.transactions[txn]
-        if txn not in self.fit.effective:
-            return replace(transaction, ops=(), status=Status.ABORTED)
+        transaction, outcome = self.history.transactions[txn], self.outcomes[txn]
+        if outcome is Status.ABORTED:
+            return replace(transaction, ops=(), status=outcome)
         ops: list[Operation] = []
         for index, op in enumerate(transaction.ops):
             if isinstance(op, Scan | Sql):
@@ -170,54 +219,69 @@ class _Keys:
             if written(op) is not None:
                 self._moved[txn, index] = len(ops)
                 ops.append(Write(op.key, self._label(op.key, (txn, index))))
-        return replace(transaction, ops=tuple(ops), status=Status.COMMITTED)
+        return replace(transaction, ops=tuple(ops), status=outcome)
 
     def _read(self, place: Place, op: Read | Write | Append | CompareAndSet) -> list[Operation]:
-        (txn, index), key = place, op.key
         seen = observed(op)
         assert seen is not None
-        value = seen[1]
+        (txn, index), key, value = place, op.key, seen[1]
         own = [at for at in self.writes.get(key, {}).get(txn, []) if at < index]
         told = self.fit.reads.get(place)
-        version = self._by_value(place, key, value, own) if told is None else self._seen(place, key, told, own)
-        what = f"{self._name(txn)} read {render_value(key)} = {render_value(value)}"
+        version = self._by_value(place, key, value, own) if told is None else self._seen(place, key, value, own)
         if version == _SEVERAL:
             return []
+        fault = self._wrong(place, key, value, version, own)
+        if fault is None:
+            mine = version is not None and version[0] == txn
+            return [] if mine else [Read(key, self._label(key, version))]
+        if self.outcomes[txn] is Status.UNKNOWN:
+            # It cannot have taken effect: it reads what nobody wrote.
+            return [Read(key, f"nothing that operation {index} of {self._name(txn)} can have read")]
+        self.faults.append(fault)
+        return []
+
+    def _wrong(self, place: Place, key: Key, value: Value, version: Place | None, own: Sequence[int]) -> Fault | None:
+        """What is wrong with reading a value from this version, whatever the order of the transactions."""
+        txn, index = place
+        what = f"{self._name(txn)} read {render_value(key)} = {render_value(value)}"
+
+        def fault(name: str, text: str, *others: int) -> Fault:
+            return Fault(name, tuple(dict.fromkeys((*others, txn))), f"{what}, {text}")
+
+        if version == _NOBODY and place in self.fit.reads:
+            return fault(_MISMATCH, "and no version that it could see is that.")
         if version == _NOBODY:
-            self._fault(
-                "thin-air-read", (txn,), f"{what}, a value that no transaction wrote and that is not the initial one."
-            )
-            return []
-        if told is not None and token(self._value(key, version)) != token(value):
-            shown = render_value(self._value(key, version))
-            self._fault(_MISMATCH, (txn,), f"{what}, and the version that it saw is {shown}.")
+            return fault("thin-air-read", "a value that no transaction wrote and that is not the initial one.")
+        if place in self.fit.reads and token(self._value(key, version)) != token(value):
+            return fault(_MISMATCH, f"and the version that it saw is {render_value(self._value(key, version))}.")
         if version is not None and version[0] == txn:
             if version[1] >= index:
-                self._fault("future-read", (txn,), f"{what} before it wrote that value itself.")
-            elif version[1] != own[-1]:
-                self._fault("not-my-own-write", (txn,), f"{what}, a value of its own that it had already overwritten.")
-            return []
+                return fault("future-read", "before it wrote that value itself.")
+            if version[1] != own[-1]:
+                return fault("not-my-own-write", "a value of its own that it had already overwritten.")
+            return None
         if own:
-            self._fault(
-                "not-my-own-write", (txn,), f"{what}, although it had written {render_value(key)} itself before."
-            )
-            return []
+            return fault("not-my-own-write", f"although it had written {render_value(key)} itself before.")
         if version is None:
-            return [Read(key, self._label(key, None))]
-        writer, line = self._name(version[0]), self.lines.get(key)
-        if version[0] not in self.fit.effective:
-            self._fault("aborted-read", (version[0], txn), f"{what} from {writer}, which was aborted.")
-            return []
-        installed = line.versions[line.at[version[0]]] if line is not None and version[0] in line.at else None
-        if installed is None:
-            installed = (version[0], self.writes[key][version[0]][-1])
-        if installed != version:
-            text = f"{what}, which {writer} wrote but overwrote before it committed."
-            self._fault("intermediate-read", (version[0], txn), text)
-            return []
-        return [Read(key, self._label(key, version))]
+            return None
+        writer = version[0]
+        if self.outcomes[writer] is Status.ABORTED:
+            return fault("aborted-read", f"from {self._name(writer)}, which was aborted.", writer)
+        if self._last(key, writer) != version:
+            text = f"which {self._name(writer)} wrote but overwrote before it committed."
+            return fault("intermediate-read", text, writer)
+        return None
 
-    def _seen(self, place: Place, key: Key, told: Seen, own: Sequence[int]) -> Place | None:
+    def _last(self, key: Key, txn: int) -> Place:
+        """The version of a key that a transaction installed."""
+        line = self.lines.get(key)
+        if line is not None and txn in line.at:
+            return line.versions[line.at[txn]]
+        return txn, self.writes[key][txn][-1]
+
+    def _seen(self, place: Place, key: Key, value: Value, own: Sequence[int]) -> Place | None:
+        """The version of a key in a version set that was told."""
+        told = self.fit.reads[place]
         if key in told.told:
             return told.told[key]
         if told.first is None:
@@ -225,11 +289,53 @@ class _Keys:
         if own:
             return place[0], own[-1]
         line = self.lines.get(key)
-        for txn, index in reversed(line.versions if line is not None else []):
-            inside = self.rank.get(txn, len(self.rank)) < told.first and txn not in told.without
-            if txn != place[0] and (inside or txn in told.also):
-                return txn, index
-        return None
+        if line is None or not line.complete:
+            return self._among_visible(place, key, value)
+        return next((one for one in reversed(line.versions) if one[0] != place[0] and self._sees(place, one[0])), None)
+
+    def _sees(self, place: Place, txn: int) -> bool:
+        told = self.fit.reads[place]
+        inside = self.rank.get(txn, len(self.rank)) < (told.first or 0) and txn not in told.without
+        return inside or txn in told.also
+
+    def _among_visible(self, place: Place, key: Key, value: Value) -> Place | None:
+        """The version that was seen where the order is not told as a whole: the one of this value, and others that were visible
+        came before it."""
+        line = self.lines.get(key)
+        listed = {} if line is None else line.at
+        visible = [
+            txn
+            for txn in self.writes.get(key, {})
+            if txn != place[0] and self._sees(place, txn) and self.outcomes[txn] is not Status.ABORTED
+        ]
+        surely = [txn for txn in visible if self.outcomes[txn] is Status.COMMITTED]
+        latest = max((listed[txn] for txn in surely if txn in listed), default=-1)
+        fits: list[Place | None] = [
+            version
+            for txn in visible
+            if listed.get(txn, latest) >= latest
+            and token(self._value(key, version := self._last(key, txn))) == token(value)
+        ]
+        if not surely and token(self.history.initial.get(key)) == token(value):
+            fits.append(None)
+        if len(fits) != 1:
+            return self._several(place, key, value, fits) if fits else _NOBODY
+        found = fits[0]
+        if found is not None and self.outcomes[place[0]] is Status.COMMITTED:
+            for txn in surely:
+                if txn != found[0] and not (txn in listed and found[0] in listed):
+                    text = (
+                        f"{self._name(place[0])} could see what {self._name(txn)} and {self._name(found[0])} wrote to"
+                        f" {render_value(key)}, and saw the latter."
+                    )
+                    self._by_reads.append((txn, found[0], "ww", text))
+        return found
+
+    def _several(self, place: Place, key: Key, value: Value, fits: Sequence[Place | None]) -> Place:
+        writers = [None if one is None else self.history.transactions[one[0]].id for one in fits]
+        what = f"{render_value(key)} = {render_value(value)}"
+        self._open = self._open or duplicate(self.history.transactions[place[0]].id, what, writers)
+        return _SEVERAL
 
     def _by_value(self, place: Place, key: Key, value: Value, own: Sequence[int]) -> Place | None:
         txn = place[0]
@@ -246,14 +352,9 @@ class _Keys:
         if not fits:
             return _NOBODY
         # What was never installed explains nothing that something installed does.
-        good = [one for one in fits if one is None or (one[0] in self.fit.effective and one[0] != txn)]
+        good = [one for one in fits if one is None or (self.outcomes[one[0]] is not Status.ABORTED and one[0] != txn)]
         fits = good or fits
-        if len(fits) > 1:
-            writers = [None if one is None else self.history.transactions[one[0]].id for one in fits]
-            what = f"{render_value(key)} = {render_value(value)}"
-            self._open = self._open or duplicate(self.history.transactions[txn].id, what, writers)
-            return _SEVERAL
-        return fits[0]
+        return self._several(place, key, value, fits) if len(fits) > 1 else fits[0]
 
     def _value(self, key: Key, version: Place | None) -> Value:
         if version is None:
@@ -267,9 +368,6 @@ class _Keys:
         if version is None:
             return None if value is None else f"{render_value(value)} at first"
         return f"{render_value(value)} by operation {version[1]} of {self._name(version[0])}"
-
-    def _fault(self, name: str, positions: tuple[int, ...], text: str) -> None:
-        self.faults.append(Fault(name, tuple(dict.fromkeys(positions)), text))
 
     def _name(self, txn: int) -> str:
         return txn_name(self.history.transactions[txn].id)

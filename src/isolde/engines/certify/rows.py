@@ -75,8 +75,10 @@ class _ByRow:
             asked = world.asked.get(place)
             if asked is None or asked.form.what == "query" or asked.form.target != position:
                 continue
+            if place not in world.reads and not asked.form.plain_insert and not self._may_have_written(place, number):
+                continue
             before = row if own and not self._told(place, number) else self._seen(place, number)
-            if asked.form.simple:
+            if asked.form.simple and not asked.form.moves:
                 after = self.evaluation.one_row(asked, number, before)
             else:
                 after = self._among_all(place, asked, number, before)
@@ -84,6 +86,11 @@ class _ByRow:
             if after != before or (line is not None and place in line.listed):
                 own, row = True, after
         return own, row
+
+    def _may_have_written(self, place: Place, number: int) -> bool:
+        """Whether a statement without a version set can have written an object: a version of it is listed, or a later one."""
+        line = self.world.lines.get(number)
+        return line is not None and line.last.get(place[0], -1) >= place[1]
 
     def _told(self, place: Place, number: int) -> bool:
         """Whether a version is told in the place of what the transaction itself wrote."""

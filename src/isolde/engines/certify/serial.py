@@ -12,7 +12,7 @@ from isolde.engines.certify.sentences import txn_name
 from isolde.engines.certify.shared import Shared
 from isolde.engines.certify.statements import Asked
 from isolde.engines.certify.told import Fault
-from isolde.engines.certify.world import World
+from isolde.engines.certify.world import Undecidable, World
 from isolde.history import Key, Operation, Sql
 from isolde.semantics.concrete.store import Store
 from isolde.semantics.tables.memory import MemoryTable
@@ -23,6 +23,8 @@ NAME = "serialization-order-violation"
 
 def replayed(world: World, serial: Sequence[int], *, session_order: bool, real_time: bool) -> Fault | None:
     """What does not fit if the transactions run one after the other in this order; ``None`` if all does."""
+    if world.unread:
+        raise Undecidable(world.unread)
     wrong = _out_of_order(world, serial, session_order=session_order, real_time=real_time)
     if wrong is not None:
         return wrong

@@ -80,6 +80,9 @@ class Form:
     given_rows: Callable[..., list[Row]] | None = None
     plain_insert: bool = False
     rekeys: bool = False
+    """Whether an UPDATE assigns to a unique key."""
+    moves: bool = False
+    """Whether an UPDATE assigns to the primary key: it then ends one row and makes another."""
     target: int = -1
     """The table that a change changes."""
     after: Callable[..., list[tuple[int, Row, Row]]] | None = None
@@ -217,7 +220,12 @@ class _Forming:
         )
         if isinstance(change, Update):
             places = {part.place for part in change.sets}
-            form = replace(form, rekeys=any(places & set(unique) for unique in change.scan.table.uniques))
+            uniques = change.scan.table.uniques
+            form = replace(
+                form,
+                rekeys=any(places & set(unique) for unique in uniques),
+                moves=bool(change.scan.table.table.primary_key) and bool(places & set(uniques[0])),
+            )
         where = change.where
         by_row = self._by_row(change.scan, where)
         if inner:

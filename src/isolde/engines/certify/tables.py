@@ -102,6 +102,8 @@ def told_by_tables(
 
 def evaluated(world: World) -> Evaluation:
     """Every statement run; one row at a time where statements see each other."""
+    if world.unread:
+        raise Undecidable(world.unread)
     evaluation = Evaluation(world)
     try:
         evaluation.all()

@@ -34,7 +34,8 @@ class Told:
     of the versions of each key by the operations of ``columns``. ``edges`` come with their sentences. ``undecided`` says why all
     but read uncommitted is left open; empty if it is not. ``complete``: the order of every key's versions is told as a whole, so
     that nothing is left to search for but who wrote what was read. ``second``: what the replay of an order of the dependency
-    graph says, where there is one. ``readable``: the same columns with values that a person reads, made when something is to be
+    graph says, where there is one. ``by_reads``: more edges, which follow from what was read: read uncommitted, which judges no
+    reads, does not know them. ``readable``: the same columns with values that a person reads, made when something is to be
     shown."""
 
     columns: Columns
@@ -45,3 +46,4 @@ class Told:
     complete: bool = False
     second: SecondOpinion | None = None
     readable: Callable[[], Columns] | None = None
+    by_reads: Sequence[tuple[int, int, Kind, str]] = ()

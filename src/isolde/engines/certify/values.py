@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from isolde.engines.certify.answers import same_rows, shown_row
 from isolde.engines.certify.duplicates import duplicate
-from isolde.engines.certify.evaluate import Evaluation, Unknown
+from isolde.engines.certify.evaluate import Circular, Evaluation, Unknown
 from isolde.engines.certify.fit import Place
 from isolde.engines.certify.sentences import txn_name
 from isolde.engines.certify.statements import Asked
 from isolde.engines.certify.told import Fault
-from isolde.engines.certify.world import INITIAL, Undecidable
+from isolde.engines.certify.world import Undecidable
 from isolde.history import Sql
 from isolde.semantics.tables.view import Row
 
@@ -41,34 +42,79 @@ def _read(evaluation: Evaluation, place: Place, asked: Asked) -> Iterator[Fault]
     own = evaluation.own(place)
     done = evaluation.done[place]
     candidates = [
-        (number, at, shown)
+        (number, version, shown)
         for number in range(len(world.objects.table))
         if world.objects.table[number] in asked.form.tables
-        for at in range(INITIAL, len(world.lines[number].versions) if number in world.lines else 0)
-        if (shown := _shown(evaluation, asked, number, at)) is not None
+        for version in _visible(evaluation, place, number, own)
+        if (shown := _shown(evaluation, asked, number, version)) is not None
     ]
     for row in recorded:
-        fits = [(number, at) for number, at, shown in candidates if same_rows(shown, row)]
+        fits = [(number, version) for number, version, shown in candidates if same_rows(shown, row)]
         if len(fits) > 1:
-            versions = [world.version(number, at) for number, at in fits]
-            writers = [None if one is None else world.history.transactions[one[0]].id for one in versions]
+            writers = [None if one is None else world.history.transactions[one[0]].id for _, one in fits]
             raise Undecidable(duplicate(name, f"{shown_row(row)} in its operation {place[1]}", writers))
         if not fits:
-            text = (
-                f"{txn_name(name)} read {shown_row(row)} in its operation {place[1]}, which is no version of any row."
-            )
-            yield Fault("thin-air-read", (place[0],), text)
+            yield _never_there(evaluation, place, asked, row)
             continue
-        number, at = fits[0]
+        number, version = fits[0]
         if number not in own:
-            done.used.append((number, world.version(number, at)))
+            done.used.append((number, version))
 
 
-def _shown(evaluation: Evaluation, asked: Asked, number: int, at: int) -> Row | None:
+def _visible(evaluation: Evaluation, place: Place, number: int, own: Mapping[int, Place]) -> Sequence[Place | None]:
+    """The versions of an object that a query may read: its transaction's own one, or else what others installed."""
+    if number in own:
+        return [own[number]]
+    line = evaluation.world.lines.get(number)
+    return [None, *(one for one in (line.versions if line is not None else ()) if one[0] != place[0])]
+
+
+def _never_there(evaluation: Evaluation, place: Place, asked: Asked, row: Sequence[Any]) -> Fault:
+    """Why a row was read that no version is which could be."""
+    world, (txn, index) = evaluation.world, place
+    reader = txn_name(world.history.transactions[txn].id)
+    what = f"{reader} read {shown_row(row)} in its operation {index}"
+    if any(same_rows(shown, row) for shown in _overwritten(evaluation, place, asked)):
+        return Fault("not-my-own-write", (txn,), f"{what}, although it had written that row itself before.")
+    for other in sorted(place for place, one in world.asked.items() if one.form.target in asked.form.tables):
+        if other not in evaluation.done:
+            try:
+                evaluation.ensure(other)
+            except (Circular, Undecidable):
+                continue
+        for number in evaluation.done[other].written:
+            shown = _shown(evaluation, asked, number, other)
+            if shown is None or not same_rows(shown, row):
+                continue
+            writer = txn_name(world.history.transactions[other[0]].id)
+            if other[0] == txn:
+                return Fault("future-read", (txn,), f"{what}, before it wrote that row itself.")
+            if other[0] not in world.effective:
+                return Fault(
+                    "aborted-read", (other[0], txn), f"{what}, which {writer} wrote, and {writer} was aborted."
+                )
+            text = f"{what}, which {writer} wrote but overwrote before it committed."
+            return Fault("intermediate-read", (other[0], txn), text)
+    return Fault("thin-air-read", (txn,), f"{what}, which is no version of any row.")
+
+
+def _overwritten(evaluation: Evaluation, place: Place, asked: Asked) -> Iterator[Row]:
+    """What a query would show of rows that its transaction wrote, as they were before, by others or by itself."""
+    world = evaluation.world
+    for number in evaluation.own(place):
+        mine = [other for other in evaluation.done if other[0] == place[0] and other[1] < place[1]]
+        earlier = [other for other in mine if number in evaluation.done[other].written]
+        for version in (*_visible(evaluation, place, number, {}), *earlier):
+            shown = _shown(evaluation, asked, number, version)
+            if shown is not None and world.objects.table[number] in asked.form.tables:
+                yield shown
+
+
+def _shown(evaluation: Evaluation, asked: Asked, number: int, version: Place | None) -> Row | None:
     """What a query shows of one version; ``None`` if it does not match."""
     world = evaluation.world
     try:
-        row = evaluation.content(number, world.version(number, at))
+        row = evaluation.content(number, version)
     except Unknown:
         return None
     if row is None:

@@ -6,18 +6,23 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
 
 from isolde.engines.certify.fit import Fitted, Place, Seen, fitted
+from isolde.engines.certify.sentences import row_name
 from isolde.engines.certify.statements import Asked, Statements
-from isolde.errors import InputError, MalformedProgram, OutsideFragment
+from isolde.errors import ExecutionError, InputError, MalformedCertificate, MalformedProgram, OutsideFragment
 from isolde.formats.certificates import PlacedCertificate
 from isolde.formats.tables import SqlHistory, value_of_kind
 from isolde.history import History, Sql
 from isolde.history.certificate import RowId
 from isolde.semantics.core.catalog import Catalog
 from isolde.semantics.tables.view import Row
+from isolde.tx.dialects import Dialect
 
+_KEYS: dict[str, tuple[type, ...]] = {"integer": (int, Decimal), "text": (str,)}
+"""What the values of a primary key are in JSON, where only one sort of value is meant."""
 INITIAL = -1
 """The place of the initial version before those that were installed."""
 
@@ -29,8 +34,8 @@ class Undecidable(Exception):
 class Objects:
     """The rows of all tables by number, those included that are only inserted later. A number is a row's for good."""
 
-    def __init__(self, catalog: Catalog, rows: Mapping[str, Sequence[Row]]) -> None:
-        self.catalog = catalog
+    def __init__(self, catalog: Catalog, rows: Mapping[str, Sequence[Row]], dialect: Dialect) -> None:
+        self.catalog, self.dialect = catalog, dialect
         self._numbers: list[dict[object, int]] = [{} for _ in catalog.tables]
         self.table: list[int] = []
         self.name: list[RowId] = []
@@ -61,11 +66,14 @@ class Objects:
             raise ValueError(thing)
         row: list[object] = [None] * len(info.types)
         for place, value in zip(info.uniques[0], thing.key, strict=True):
+            kind = info.table.columns[place].type.kind.value
             try:
-                row[place] = value_of_kind(value, info.table.columns[place].type.kind.value)
+                row[place] = value_of_kind(value, kind)
             except ArithmeticError as error:
                 raise ValueError(thing) from error
-            if row[place] is None:
+            # SQLite keeps any value in a column of any type.
+            typed = _KEYS.get(kind) if self.dialect is not Dialect.SQLITE else None
+            if row[place] is None or (typed is not None and not isinstance(row[place], typed)):
                 raise ValueError(thing)
         return self.number(info.position, tuple(row))
 
@@ -99,7 +107,7 @@ class World:
         self.sql = sql
         self.statements = Statements(sql.schema, sql.dialect)
         self.catalog = self.statements.catalog
-        self.objects = Objects(self.catalog, {name: sql.known_rows(name) for name in sql.rows})
+        self.objects = Objects(self.catalog, {name: sql.known_rows(name) for name in sql.rows}, sql.dialect)
         self.fitted: Fitted = fitted(history, placed, self._known_row)
         taken = {t.id for t in sql.transactions}
         self.effective = frozenset(at for at in self.fitted.effective if history.transactions[at].id in taken)
@@ -117,8 +125,18 @@ class World:
         """By operation, the objects of which the certificate names a version of it."""
         for thing, order in self.fitted.objects.items():
             assert isinstance(thing, RowId)
-            self._add_line(self.objects.named(thing), order.versions, order.partial)
+            number = self.objects.named(thing)
+            if number in self.lines:
+                raise MalformedCertificate(
+                    placed.file,
+                    placed.lines.objects.get(thing, 0),
+                    f"a second line for {row_name(thing)}",
+                    "one at most",
+                )
+            self._add_line(number, order.versions, order.partial)
         self.asked: dict[Place, Asked] = {}
+        self.unread = ""
+        """Why a statement that counts cannot be run: only the orders of versions are known then."""
         for at, transaction in enumerate(history.transactions):
             if transaction.id in taken:
                 for index, op in enumerate(transaction.ops):
@@ -155,20 +173,24 @@ class World:
 
     def _read(self, at: int, index: int, op: object) -> None:
         if not isinstance(op, Sql):
-            raise Undecidable("scans and operations on keys have no meaning in a history of SQL tables")
+            self.unread = self.unread or "scans and operations on keys have no meaning in a history of SQL tables"
+            return
         content = op.content
         if "error" in content and content["error"] is not None:
             return
         name = self.history.transactions[at].id
         if "sql" not in content:
             if at in self.effective:
-                raise Undecidable(f"operation {index} of {name} calls a procedure, whose statements are not recorded")
+                self.unread = self.unread or (
+                    f"operation {index} of {name} calls a procedure, whose statements are not recorded"
+                )
             return
         try:
             self.asked[at, index] = self.statements.asked(content["sql"], content.get("params") or ())
-        except OutsideFragment as error:
+        except (ExecutionError, OutsideFragment) as error:
+            # The first: it fails whatever the rows are, by its types.
             if at in self.effective:
-                raise Undecidable(f"operation {index} of {name}: {error}") from None
+                self.unread = self.unread or f"operation {index} of {name}: {error}"
         except MalformedProgram as error:
             raise InputError(f"operation {index} of {name}: {error}") from None
 
@@ -212,6 +234,20 @@ class World:
         if txn in seen.also:
             return True
         return self.rank.get(txn, len(self.commits)) < (seen.first or 0) and txn not in seen.without
+
+    def may_have_written(self, place: Place, asked: Asked) -> list[int]:
+        """The objects that a statement without a version set may have written: a version of it is listed, or only a later one of
+        its transaction."""
+        found = list(self.listed_at.get(place, ()))
+        if asked.form.what != "query":
+            found += [
+                number
+                for number in self.installed_by.get(place[0], ())
+                if self.objects.table[number] == asked.form.target
+                and self.lines[number].last[place[0]] > place[1]
+                and number not in found
+            ]
+        return found
 
     def version(self, number: int, at: int) -> Place | None:
         """The version at a place of an object's line."""
