@@ -216,3 +216,16 @@ def test_an_unknown_outcome_is_tried_both_ways() -> None:
 
     assert verdict(then(1), "strict-ser") == verdict(then(0), "strict-ser") == "satisfied"
     assert verdict(then(2), "strict-ser") == "violated"
+
+
+@pytest.mark.parametrize("level", ["ser", "si", "rc"])
+def test_a_change_without_a_count_may_find_its_rows_later(level: str) -> None:
+    """On the first rows it finds none, so that nobody sees it; the one that makes its row stands behind it in the log."""
+    found = txn("u", ("UPDATE t SET a = 5 WHERE a = 1", []))
+    read = txn("r", ("SELECT a FROM t WHERE id = 1", [], [[5]]))
+    assert verdict(log(read, found, txn("w", ("UPDATE t SET a = 1 WHERE id = 1", [], None, 1))), level) == "satisfied"
+    body = "IF (SELECT a FROM t WHERE id = 1) = 1 THEN UPDATE t SET a = 5 WHERE id = 1; END IF;"
+    called = Transaction("u", "u", (Sql({"call": "raise_it", "params": [], "rows": []}),))
+    before = txn("w", ("UPDATE t SET a = 1 WHERE id = 1", [], None, 1))
+    procedures = [f"CREATE PROCEDURE raise_it() BEGIN {body} END"]
+    assert verdict(log(read, called, before, dialect="mysql", procedures=procedures), level) == "satisfied"

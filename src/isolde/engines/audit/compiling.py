@@ -12,9 +12,11 @@ from isolde.engines.audit.tables import NamedStore
 from isolde.errors import ExecutionError, InputError, OutsideFragment
 from isolde.formats.tables import SqlHistory
 from isolde.semantics.concrete.store import Code, value_shape
+from isolde.semantics.core.relations import Delete as CoreDelete
 from isolde.semantics.core.relations import Query
+from isolde.semantics.core.relations import Update as CoreUpdate
 from isolde.tx.dialects import Dialect
-from isolde.tx.procedures import Program
+from isolde.tx.procedures import CallProcedure, Program
 from isolde.tx.queries import Select, TableSource
 from isolde.tx.sql import program as read_program
 from isolde.tx.sql import schema as read_schema
@@ -37,6 +39,7 @@ class Form:
 
     ``function`` takes the store and the values; a query gives its rows, anything else its count and rows, or raises an
     ``ExecutionError``. ``tables``: those that it looks at or changes, by name. ``code``: ``None`` for CALL, CREATE and DROP.
+    ``changes``: whether it changes rows on some state; ``none_if_zero``: not if it counted 0.
     """
 
     function: Callable[..., Any]
@@ -45,6 +48,8 @@ class Form:
     gives_rows: bool = False
     opened: Callable[[NamedStore, Sequence[Any]], Opened] | None = None
     code: Code | None = None
+    changes: bool = True
+    none_if_zero: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -73,6 +78,13 @@ class Ask:
     @property
     def is_query(self) -> bool:
         return self.form.is_query
+
+    @property
+    def may_change(self) -> bool:
+        """Whether it changed rows, as far as its answer tells: without a count, that depends on the state."""
+        if self.free:
+            return self.form.changes
+        return self.form.changes and self.error is None and not (self.form.none_if_zero and self.count == 0)
 
     @property
     def given(self) -> dict[str, Any]:
@@ -131,7 +143,7 @@ class Compiling:
         if not isinstance(text, str):
             raise InputError('"sql" is no text')
         if CREATES.match(text):
-            return text, Form(self._creation(text), frozenset()), ()
+            return text, self._creation(text), ()
         if found := DROPS.match(text):
             name = found[2].strip('"`')
             name = name if found[2][0] in '"`' else name.lower()
@@ -147,7 +159,7 @@ class Compiling:
             else:
                 code, values = compiled.written(text, self.dialect, strict=False)
         except ExecutionError as error:
-            return text, Form(_failing(error), frozenset()), values
+            return text, Form(_failing(error), frozenset(), changes=False), values
         return text, self._form(code), values
 
     def _form(self, code: Code) -> Form:
@@ -155,8 +167,13 @@ class Compiling:
         if form is None:
             tables = self._tables(code.node)
             function = self._guarded(code.function, tuple(tables)) if self.tables_change else code.function
-            form = self._by_code[id(code)] = Form(function, tables, code.is_query, bool(code.columns), code=code)
             core = code.core
+            form = Form(function, tables, code.is_query, bool(code.columns), code=code, changes=not code.is_query)
+            # Where changed rows are counted, an UPDATE that counted none may have found some.
+            form.none_if_zero = isinstance(core, CoreDelete) or (
+                isinstance(core, CoreUpdate) and not self.store.rules.counts_changed
+            )
+            self._by_code[id(code)] = form
             if isinstance(core, Query) and (core.order or core.limit is not None or core.offset is not None):
                 form.opened = self._opened(code, core)
         return form
@@ -196,7 +213,7 @@ class Compiling:
                 names |= {child, parent}
         return frozenset(names)
 
-    def _creation(self, text: str) -> Any:
+    def _creation(self, text: str) -> Form:
         made = read_schema(text, self.dialect, "log", strict=False)
         guarded = bool(re.match(r"\s*create\s+table\s+if\s+not\s+exists\b", text, re.IGNORECASE))
 
@@ -210,7 +227,7 @@ class Compiling:
             return None, None
 
         self._refuse_implicit_commit(text)
-        return run
+        return Form(run, frozenset(made.tables) & self.store.catalog.by_name.keys())
 
     def _drop(self, name: str, guarded: bool) -> Any:
         self._refuse_implicit_commit(f"drop table {name}")
@@ -255,7 +272,11 @@ class Compiling:
             found = store.called(program, name, values)
             return None, [found] if found else []
 
-        return f"CALL {name}", Form(run, frozenset(self.store.catalog.by_name), gives_rows=True), values
+        changes = any(
+            isinstance(part, Insert | Update | Delete | CallProcedure) for part in parts(program.procedure(name))
+        )
+        form = Form(run, frozenset(self.store.catalog.by_name), gives_rows=True, changes=changes)
+        return f"CALL {name}", form, values
 
 
 def _failing(error: ExecutionError) -> Any:

@@ -115,6 +115,7 @@ class Search:
     _mask_gone: int = field(init=False)
     _ways: dict[int, Ways] = field(init=False)
     _dead: set[Hashable] = field(init=False)
+    _idle: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
         self._entry = {entry.number: entry for entry in self.entries}
@@ -129,6 +130,7 @@ class Search:
             entry.number: self._mask(one for one in entry.before if one in self._bit and self._entry[one].maybe)
             for entry in self.entries
         }
+        self._idle = frozenset(entry.number for entry in self.entries if not any(ask.may_change for ask in entry.asks))
         self._mask_placed = 0
         self._mask_gone = 0
         self._ways: dict[int, Ways] = {}
@@ -215,8 +217,10 @@ class Search:
                     if entry.maybe:
                         # Whether it took effect makes no difference.
                         continue
-                    if not self._maybe_past[entry.number] & ~(self._mask_placed | self._mask_gone):
-                        # It changes nothing, and may come now: nothing is gained by having it come later.
+                    if entry.number in self._idle and not self._maybe_past[entry.number] & ~(
+                        self._mask_placed | self._mask_gone
+                    ):
+                        # It changes nothing on any state, and may come now: nothing is gained by having it come later.
                         return iter([(entry.number, way)])
                 found.append((entry.number, way))
         return iter(found)
