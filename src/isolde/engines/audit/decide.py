@@ -19,6 +19,7 @@ from isolde.engines.audit.parts import failures, refuted
 from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
 from isolde.engines.audit.search import Allowance, End, Placed, Search
+from isolde.engines.audit.tables import Effects
 from isolde.engines.audit.timeline import Timeline
 from isolde.errors import InputError, MistakeError
 from isolde.history import TxnId
@@ -40,6 +41,8 @@ class Decision:
     reason: str = ""
     explained: int = 0
     """Of what a solver refuted: how many transactions, by ``end``, some choice of states explains."""
+    effects: tuple[Effects, ...] = ()
+    """What each of the witness wrote, where statements read mixtures of states, which the witness does not tell."""
     refused: tuple[TxnId, int, str] | None = None
     """The statement that could not be evaluated, by its place among those that are judged, and why."""
 
@@ -87,7 +90,7 @@ def _by_paper(log: Log, reading: Reading, allowance: Allowance) -> Decision:
     search = PaperSearch(replay, reading, log.entries, allowance)
     end = search.run()
     if end is End.FOUND:
-        return Decision(end, "paper", allowance.spent, search.placed)
+        return Decision(end, "paper", allowance.spent, search.placed, effects=search.effects)
     return _not_found(replay, end, allowance, "paper")
 
 

@@ -50,6 +50,8 @@ class PaperSearch:
         self.replay, self.reading, self.entries, self.allowance = replay, reading, entries, allowance
         self.timeline = Timeline(replay)
         self.placed: tuple[Placed, ...] = ()
+        self.effects: tuple[Effects, ...] = ()
+        """What each of them wrote."""
         self.failed = 0
         self._versions: dict[int, dict[Name, list[Row | None]]] = {}
         """The versions of rows so far, by table."""
@@ -81,7 +83,7 @@ class PaperSearch:
             if not self.allowance.step():
                 return End.SPENT
         self.failed = len(order)
-        self.placed = tuple(self.timeline.placed)
+        self.placed, self.effects = tuple(self.timeline.placed), tuple(self.timeline.effects)
         return End.FOUND
 
     def _advanced(self, entry: Entry, choice: _Choice) -> bool:

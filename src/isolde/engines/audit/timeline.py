@@ -6,6 +6,8 @@ their own beside the rows that were replaced.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from isolde.engines.audit.log import Entry
 from isolde.engines.audit.replay import Mismatch, Replay
 from isolde.engines.audit.search import Placed
@@ -31,6 +33,11 @@ class Timeline:
 
     def __len__(self) -> int:
         return len(self.placed)
+
+    @property
+    def effects(self) -> Sequence[Effects]:
+        """What each of them wrote, as far as it is not let go."""
+        return self._effects
 
     def stand(self, state: int) -> None:
         """Makes the store's rows those of a state."""
