@@ -201,3 +201,9 @@ def test_where_no_single_answer_is_wrong_none_is_said_to_be_right() -> None:
 def test_who_only_stands_between_two_in_a_session_is_not_to_blame() -> None:
     turned = log(*(txn(f"t{n}", (READ, [1], [[0]]), session="s", start=2 * n, end=2 * n + 1) for n in (3, 2, 1)))
     assert len(failing(turned, "strict-ser").core) == 2
+
+
+def test_a_beginning_counts_transactions_that_aborted() -> None:
+    aborted = txn("t1", (SET, [5, 1], None, 1), status="aborted", start=1, end=2)
+    shown = failing(log(aborted, txn("t2", (READ, [1], [[5]]), start=3, end=4)), "ser")
+    assert (shown.length, shown.transaction, shown.core) == (2, "t2", ("t2",))
