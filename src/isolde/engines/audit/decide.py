@@ -18,9 +18,9 @@ from isolde.engines.audit.paper import PaperSearch
 from isolde.engines.audit.parts import failures, refuted
 from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
-from isolde.engines.audit.search import Allowance, End, Placed, Search
+from isolde.engines.audit.search import Allowance, End, Search
 from isolde.engines.audit.tables import Effects
-from isolde.engines.audit.timeline import Timeline
+from isolde.engines.audit.timeline import Placed, Timeline
 from isolde.errors import InputError, MistakeError
 from isolde.history import TxnId
 
@@ -175,12 +175,12 @@ def verify(log: Log, reading: Reading, witness: tuple[Placed, ...]) -> None:
             lowest = max((position[one] + 1 for one in entry.before if one in position), default=0)
             if past is not None and entry.start is not None:
                 lowest = max(lowest, past.before(entry.start))
-            if not reading.allows(placed.snapshots, lowest, place):
+            if not reading.allows(placed.states(), lowest, place):
                 raise MistakeError(f"the order that explains the log breaks the level at {entry.id}")
-            effects = run_at(timeline, entry, placed.snapshots)
+            effects = run_at(timeline, entry, placed)
             if isinstance(effects, Mismatch):
                 raise MistakeError(f"the order that explains the log does not: {entry.id} answers something else")
-            first = min(placed.snapshots, default=place)
+            first = min(placed.states(), default=place)
             if reading.first_committer and timeline.written_since(first, effects) is not None:
                 raise MistakeError(f"the order that explains the log does not: {entry.id} has a conflict")
             timeline.place(placed, effects)

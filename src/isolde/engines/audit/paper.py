@@ -21,9 +21,9 @@ from typing import Any
 from isolde.engines.audit.log import Entry
 from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
-from isolde.engines.audit.search import Allowance, End, Placed
+from isolde.engines.audit.search import Allowance, End
 from isolde.engines.audit.tables import EXISTS, Effects, Name
-from isolde.engines.audit.timeline import Timeline
+from isolde.engines.audit.timeline import Placed, Timeline
 from isolde.semantics.tables.recording import Recorder, RecordingView, Sought
 from isolde.semantics.tables.view import Row
 

@@ -16,8 +16,8 @@ from isolde.engines.audit.paper import PaperSearch
 from isolde.engines.audit.parts import failures, refuted
 from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
-from isolde.engines.audit.search import Allowance, End, Placed, Search
-from isolde.engines.audit.timeline import Timeline
+from isolde.engines.audit.search import Allowance, End, Search
+from isolde.engines.audit.timeline import Placed, Timeline
 
 CORE_STEPS = 5_000
 CORE_S = 5.0
@@ -100,7 +100,7 @@ def blame(log: Log, reading: Reading, length: int, allowance: Allowance) -> Blam
     try:
         for place, placed in enumerate(found.witness):
             entry = log.entries[placed.number]
-            effects = found.effects[place] if found.effects else run_at(timeline, entry, placed.snapshots)
+            effects = found.effects[place] if found.effects else run_at(timeline, entry, placed)
             if isinstance(effects, Mismatch):
                 break
             timeline.place(placed, effects)
