@@ -279,14 +279,14 @@ def test_the_rows_of_a_procedures_queries_are_what_a_call_of_mysql_answers() -> 
 def test_a_call_that_is_sent_as_text_is_a_call() -> None:
     add = "CREATE PROCEDURE add_to(k INT, v INT) BEGIN UPDATE t SET a = a + v WHERE id = k; END"
     show = "CREATE PROCEDURE show_it(k INT) BEGIN SELECT a FROM t WHERE id = k; END"
-    ops = (
+    ops: tuple[dict[str, Any], ...] = (
         {"sql": "CALL add_to(?, ?)", "params": [1, 5], "rows": None},
         {"sql": "call ADD_TO(?, 3);", "params": [2], "rows": None},
         {"sql": "CALL show_it(2)", "rows": [[3]]},
     )
     for last, expected in (([[5]], "satisfied"), ([[0]], "violated")):
         every = (*ops, {"sql": "CALL show_it(?)", "params": [1], "rows": last})
-        history = log(Transaction("t1", 1, tuple(map(Sql, every))), dialect="mysql", procedures=[add, show])
+        history = log(Transaction("t1", 1, tuple(Sql(one) for one in every)), dialect="mysql", procedures=[add, show])
         assert verdict(history, "ser") == expected
 
 

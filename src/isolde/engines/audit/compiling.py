@@ -28,7 +28,6 @@ from isolde.tx.walk import parts
 CREATES = re.compile(r"\s*create\s+(?:temporary\s+)?table\b", re.IGNORECASE)
 DROPS = re.compile(r"\s*drop\s+table\s+(if\s+exists\s+)?([\w\"`]+)\s*;?\s*$", re.IGNORECASE)
 _CALLS = re.compile(r"\s*(?:call|select(?:\s+\*\s+from)?)\s+(\w+)\s*\((.*)\)\s*;?\s*$", re.IGNORECASE | re.DOTALL)
-_TIMES = frozenset({int, type(None)})
 _ENDS = re.compile(r"\s*(begin|start\s+transaction|commit|rollback|set)\b", re.IGNORECASE)
 
 Opened = tuple[Rows, Rows, int, int | None]
@@ -134,7 +133,7 @@ class Compiling:
         if error is not None and error not in ERRORS:
             raise InputError(f'"error" is {error!r}; the words for errors are {", ".join(ERRORS)}')
         start, end = content.get("start"), content.get("end")
-        if not (start.__class__ in _TIMES and end.__class__ in _TIMES):
+        if not (start is None or isinstance(start, int)) or not (end is None or isinstance(end, int)):
             raise InputError('"start" and "end" of a statement are integers')
         return Ask(text, form, values, params, rows, content.get("count"), error, start, end)
 
