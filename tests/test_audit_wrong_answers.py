@@ -13,8 +13,15 @@ import pytest
 
 from audit_logs import failing, log, txn, verdict
 from isolde import History, Sql, Status, Transaction
+from isolde.engines.audit.log import log_of
+from isolde.engines.audit.readings import READINGS
+from isolde.engines.audit.replay import Replay
+from isolde.engines.audit.search import Allowance, End, Search
+from isolde.formats.tables import sql_history
+from isolde.levels import Level
 
 ERROR = "error"
+SET_A = "UPDATE t SET a = ? WHERE id = 1"
 LEVELS = ("ser", "strict-ser", "si", "strict-si", "rc")
 INT, TEXT = "CREATE TABLE n (v INT)", "CREATE TABLE w (v TEXT)"
 FLOATS = ("CREATE TABLE f (v FLOAT)", "CREATE TABLE g (v FLOAT)")
@@ -302,3 +309,12 @@ def test_a_function_that_returns_nothing_may_be_told_to_return_nothing(rows: lis
     nothing = "CREATE FUNCTION p() RETURNS VOID LANGUAGE plpgsql AS $$ BEGIN UPDATE t SET a = 1; END $$"
     history = log(Transaction("t1", 1, (Sql({"call": "p", "rows": rows}),)), procedures=[nothing])
     assert verdict(history, "ser") == expected
+
+
+def test_a_search_that_may_run_nothing_says_nothing() -> None:
+    """At read committed, statements are run before the first transaction is placed: they count, too."""
+    history = log(txn("t1", (SET_A, [1], None, 1)), txn("t2", ("SELECT a FROM t WHERE id = 1", [], [[1]])))
+    entries = (found := log_of(sql_history(history, "log"))).entries
+    for runs in range(4):
+        search = Search(Replay(found), READINGS[Level.READ_COMMITTED], entries, Allowance(1_000, None, runs))
+        assert search.run() is not End.NONE

@@ -159,6 +159,9 @@ class Search:
         self._extend()
         if self._complete():
             return End.FOUND
+        if self.allowance.over:
+            # Not everybody was run on the first state, so that it says nothing that nobody fits.
+            return End.SPENT
         frames = [_Frame(self._key(), self._choices())]
         while frames:
             frame = frames[-1]
