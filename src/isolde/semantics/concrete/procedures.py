@@ -98,16 +98,7 @@ class _Procedure:
                 writer.line(f"b{step.bound} = {unit.ref(element)}(v{step.items}, {index})")
                 self._assign([step.assign])
             case core.Run():
-                writer.line(f"rows = {self._call(step.statement)}")
-                if self.tells and self.catalog.dialect is Dialect.MYSQL:
-                    # The rows of a statement that nobody in the procedure looks at go to the client.
-                    if isinstance(step.statement, Query):
-                        writer.line("S.shows(rows)")
-                    elif step.statement.returning:
-                        writer.line("S.shows(rows[1])")
-                if step.assign is not None:
-                    writer.line(f"b{step.bound} = {'len(rows)' if isinstance(step.statement, Query) else 'rows[0]'}")
-                    self._assign([step.assign])
+                self._run(step)
             case core.Fetch():
                 self._fetch(step)
             case core.FetchAll():
@@ -154,6 +145,19 @@ class _Procedure:
                 writer.line(f"{unit.ref(fail)}({step.kind!r}, {step.reason!r}, {step.place!r})")
             case _:
                 assert_never(step)
+
+    def _run(self, step: core.Run) -> None:
+        writer = self.writer
+        writer.line(f"rows = {self._call(step.statement)}")
+        if self.tells and self.catalog.dialect is Dialect.MYSQL:
+            # The rows of a statement that nobody in the procedure looks at go to the client.
+            if isinstance(step.statement, Query):
+                writer.line("S.shows(rows)")
+            elif step.statement.returning:
+                writer.line("S.shows(rows[1])")
+        if step.assign is not None:
+            writer.line(f"b{step.bound} = {'len(rows)' if isinstance(step.statement, Query) else 'rows[0]'}")
+            self._assign([step.assign])
 
     def _fetch(self, step: core.Fetch) -> None:
         writer, row = self.writer, f"r{step.source}"
