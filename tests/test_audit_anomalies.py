@@ -207,3 +207,9 @@ def test_a_beginning_counts_transactions_that_aborted() -> None:
     aborted = txn("t1", (SET, [5, 1], None, 1), status="aborted", start=1, end=2)
     shown = failing(log(aborted, txn("t2", (READ, [1], [[5]]), start=3, end=4)), "ser")
     assert (shown.length, shown.transaction, shown.core) == (2, "t2", ("t2",))
+
+
+def test_many_unknown_outcomes_are_given_up_in_the_order_of_ends() -> None:
+    doubted = [txn(f"u{n}", (SET, [n, 1], None, 1), status="unknown", start=n, end=n + 1) for n in range(12)]
+    history = log(*doubted, txn("t", (READ, [1], [[99]]), start=1, end=50))
+    assert verdict(history, "rc", definition="paper", budget=200) == "unknown"
