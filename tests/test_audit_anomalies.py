@@ -173,3 +173,43 @@ def test_a_balance_that_no_state_has_is_wrong_and_the_right_one_is_told(definiti
     assert (shown.expected, shown.observed, shown.kind) == (((410,),), ((420,),), "semantic")
     right = bank(txn("t4", (BALANCE, [], [[410]]), start=6, end=7))
     assert verdict(right, "strict-si", definition=definition) == "satisfied"
+
+
+def test_what_would_have_been_right_is_explained_by_the_level_itself() -> None:
+    during = log(
+        txn("t1", (SET, [1, 1], None, 1), start=1, end=4), txn("t2", (READ, [1], [[7]]), session="t1", start=2, end=6)
+    )
+    # By instants, only the first state is read; by intervals, the second transaction of a session sees the first.
+    shown = failing(during, "strict-si", definition="paper")
+    assert (shown.expected, "returns 1" in shown.explanation) == (((0,),), False)
+    shown = failing(during, "strict-si")
+    assert (shown.expected, "returns 0" in shown.explanation) == (((1,),), False)
+    # Of a mixture of versions the newest is told first.
+    assert failing(during, "rc", definition="paper").expected == ((1,),)
+
+
+def test_where_no_single_answer_is_wrong_none_is_said_to_be_right() -> None:
+    """The session has them the other way round than the clock: whatever the second one reads, something else is wrong."""
+    against = log(
+        txn("t2", (READ, [1], [[7]]), session="s", start=5, end=6),
+        txn("t1", (SET, [1, 1], None, 1), session="s", start=1, end=2),
+    )
+    shown = failing(against, "strict-ser")
+    assert (shown.expected, shown.core) == (None, ("t2",))
+
+
+def test_who_only_stands_between_two_in_a_session_is_not_to_blame() -> None:
+    turned = log(*(txn(f"t{n}", (READ, [1], [[0]]), session="s", start=2 * n, end=2 * n + 1) for n in (3, 2, 1)))
+    assert len(failing(turned, "strict-ser").core) == 2
+
+
+def test_a_beginning_counts_transactions_that_aborted() -> None:
+    aborted = txn("t1", (SET, [5, 1], None, 1), status="aborted", start=1, end=2)
+    shown = failing(log(aborted, txn("t2", (READ, [1], [[5]]), start=3, end=4)), "ser")
+    assert (shown.length, shown.transaction, shown.core) == (2, "t2", ("t2",))
+
+
+def test_many_unknown_outcomes_are_given_up_in_the_order_of_ends() -> None:
+    doubted = [txn(f"u{n}", (SET, [n, 1], None, 1), status="unknown", start=n, end=n + 1) for n in range(12)]
+    history = log(*doubted, txn("t", (READ, [1], [[99]]), start=1, end=50))
+    assert verdict(history, "rc", definition="paper", budget=200) == "unknown"

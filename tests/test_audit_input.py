@@ -165,3 +165,19 @@ def test_a_session_that_is_listed_against_the_clock_is_kept_as_it_is_listed() ->
     )
     assert {verdict(history, level) for level in ("ser", "strict-ser", "si", "strict-si")} == {"violated"}
     assert verdict(history, "ser", session_order=False) == "satisfied"
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ({"sql": "SELECT a FROM t", "rows": [10]}, '"rows"'),
+        ({"sql": "SELECT a FROM t WHERE id = ?", "params": {"a": 1}}, '"params"'),
+        ({"sql": "SELECT a FROM t WHERE id = ?", "params": [[1]]}, '"params"'),
+        ({"sql": "UPDATE t SET a = 1", "error": "nonsense"}, "nonsense"),
+        ({"sql": "SELECT a FROM t", "rows": [], "start": "x"}, '"start"'),
+    ],
+)
+def test_what_is_wrong_with_an_answer_is_told(content: dict[str, Any], named: str) -> None:
+    (finding,) = isolde.audit(log(isolde.Transaction("t1", 1, (isolde.Sql(content),))), "ser").findings
+    assert finding.verdict.value == "unknown"
+    assert named in str(finding.evidence)

@@ -13,8 +13,15 @@ import pytest
 
 from audit_logs import failing, log, txn, verdict
 from isolde import History, Sql, Status, Transaction
+from isolde.engines.audit.log import log_of
+from isolde.engines.audit.readings import READINGS
+from isolde.engines.audit.replay import Replay
+from isolde.engines.audit.search import Allowance, End, Search
+from isolde.formats.tables import sql_history
+from isolde.levels import Level
 
 ERROR = "error"
+SET_A = "UPDATE t SET a = ? WHERE id = 1"
 LEVELS = ("ser", "strict-ser", "si", "strict-si", "rc")
 INT, TEXT = "CREATE TABLE n (v INT)", "CREATE TABLE w (v TEXT)"
 FLOATS = ("CREATE TABLE f (v FLOAT)", "CREATE TABLE g (v FLOAT)")
@@ -216,3 +223,98 @@ def test_an_unknown_outcome_is_tried_both_ways() -> None:
 
     assert verdict(then(1), "strict-ser") == verdict(then(0), "strict-ser") == "satisfied"
     assert verdict(then(2), "strict-ser") == "violated"
+
+
+@pytest.mark.parametrize("level", ["ser", "si", "rc"])
+def test_a_change_without_a_count_may_find_its_rows_later(level: str) -> None:
+    """On the first rows it finds none, so that nobody sees it; the one that makes its row stands behind it in the log."""
+    found = txn("u", ("UPDATE t SET a = 5 WHERE a = 1", []))
+    read = txn("r", ("SELECT a FROM t WHERE id = 1", [], [[5]]))
+    assert verdict(log(read, found, txn("w", ("UPDATE t SET a = 1 WHERE id = 1", [], None, 1))), level) == "satisfied"
+    body = "IF (SELECT a FROM t WHERE id = 1) = 1 THEN UPDATE t SET a = 5 WHERE id = 1; END IF;"
+    called = Transaction("u", "u", (Sql({"call": "raise_it", "params": [], "rows": []}),))
+    before = txn("w", ("UPDATE t SET a = 1 WHERE id = 1", [], None, 1))
+    procedures = [f"CREATE PROCEDURE raise_it() BEGIN {body} END"]
+    assert verdict(log(read, called, before, dialect="mysql", procedures=procedures), level) == "satisfied"
+
+
+def bank_of_calls(moved: list[Any], shown: list[Any]) -> History:
+    """One call moves an account's money to another while a second one looks at both of them."""
+    procedures = [
+        "CREATE PROCEDURE move() BEGIN UPDATE t SET a = a - 5 WHERE id = 1; UPDATE t SET a = a + 5 WHERE id = 2; END",
+        "CREATE PROCEDURE look() BEGIN DECLARE x INT; DECLARE y INT; SELECT a INTO x FROM t WHERE id = 1;"
+        " SELECT a INTO y FROM t WHERE id = 2; SELECT x, y; UPDATE t SET b = x + y WHERE id = 1; END",
+    ]
+    return log(
+        Transaction("t1", 1, (Sql({"call": "move", "params": [], "rows": []}),), start=1, end=4),
+        Transaction("t2", 2, (Sql({"call": "look", "params": [], "rows": moved}),), start=2, end=5),
+        txn("t3", ("SELECT b FROM t WHERE id = 1", [], shown), start=6, end=7),
+        dialect="mysql",
+        procedures=procedures,
+        rows={"t": [[1, 10, 0], [2, 10, 0]]},
+    )
+
+
+def test_at_read_committed_each_statement_of_a_call_reads_a_state_of_its_own() -> None:
+    between = bank_of_calls([[10, 15]], [[25]])
+    assert [verdict(between, level) for level in ("ser", "si", "rc")] == ["violated", "violated", "satisfied"]
+    # The second statement does not read an older state than the first.
+    assert verdict(bank_of_calls([[5, 10]], [[15]]), "rc") == "violated"
+    assert verdict(bank_of_calls([[10, 15]], [[20]]), "rc") == "violated"
+    assert verdict(bank_of_calls([[10, 10]], [[20]]), "si") == "satisfied"
+
+
+def test_the_rows_of_a_procedures_queries_are_what_a_call_of_mysql_answers() -> None:
+    def called(body: str, rows: list[Any] | None, *params: int) -> str:
+        content = {"call": "p", "params": list(params), "rows": rows}
+        history = log(Transaction("t1", 1, (Sql(content),)), dialect="mysql", procedures=[f"CREATE PROCEDURE p{body}"])
+        return verdict(history, "ser")
+
+    one = "(k INT) BEGIN SELECT id, a FROM t WHERE id = k; END"
+    assert called(one, [[2, 0]], 2) == called(one, None, 2) == "satisfied"
+    assert called(one, [[2, 1]], 2) == called(one, [], 2) == "violated"
+    several = "() BEGIN SELECT id FROM t; UPDATE t SET a = 7; SELECT a FROM t; END"
+    assert called(several, [[1], [2], [7], [7]]) == called(several, [[1], [2]]) == "satisfied"
+    assert called(several, [[1], [2], [7]]) == "violated"
+    # What goes out by parameters is told or not, and its places are no arguments.
+    out = "(IN k INT, OUT x INT) BEGIN SELECT a INTO x FROM t WHERE id = k; END"
+    assert called(out, [[0]], 1) == called(out, [], 1) == "satisfied"
+    assert called(out, [[5]], 1) == "violated"
+    assert called(out, [[0]], 1, 0) == "unknown"
+
+
+def test_a_call_that_is_sent_as_text_is_a_call() -> None:
+    add = "CREATE PROCEDURE add_to(k INT, v INT) BEGIN UPDATE t SET a = a + v WHERE id = k; END"
+    show = "CREATE PROCEDURE show_it(k INT) BEGIN SELECT a FROM t WHERE id = k; END"
+    ops: tuple[dict[str, Any], ...] = (
+        {"sql": "CALL add_to(?, ?)", "params": [1, 5], "rows": None},
+        {"sql": "call ADD_TO(?, 3);", "params": [2], "rows": None},
+        {"sql": "CALL show_it(2)", "rows": [[3]]},
+    )
+    for last, expected in (([[5]], "satisfied"), ([[0]], "violated")):
+        every = (*ops, {"sql": "CALL show_it(?)", "params": [1], "rows": last})
+        history = log(Transaction("t1", 1, tuple(Sql(one) for one in every)), dialect="mysql", procedures=[add, show])
+        assert verdict(history, "ser") == expected
+
+
+def test_names_that_the_header_does_not_tell_are_refused_if_the_database_knew_them() -> None:
+    for sql in ("SELECT xmin FROM t", "SELECT pid FROM pg_stat_activity", "SELECT a FROM t WHERE id = ?"):
+        assert verdict(log(txn("t1", (sql, [], [[1]]))), "ser") == "unknown"
+        failed = Sql({"sql": sql, "rows": None, "error": "other"})
+        assert verdict(log(Transaction("t1", 1, (failed,))), "ser") == "satisfied"
+
+
+@pytest.mark.parametrize(("rows", "expected"), [([], "satisfied"), ([[""]], "satisfied"), ([[1]], "violated")])
+def test_a_function_that_returns_nothing_may_be_told_to_return_nothing(rows: list[Any], expected: str) -> None:
+    nothing = "CREATE FUNCTION p() RETURNS VOID LANGUAGE plpgsql AS $$ BEGIN UPDATE t SET a = 1; END $$"
+    history = log(Transaction("t1", 1, (Sql({"call": "p", "rows": rows}),)), procedures=[nothing])
+    assert verdict(history, "ser") == expected
+
+
+def test_a_search_that_may_run_nothing_says_nothing() -> None:
+    """At read committed, statements are run before the first transaction is placed: they count, too."""
+    history = log(txn("t1", (SET_A, [1], None, 1)), txn("t2", ("SELECT a FROM t WHERE id = 1", [], [[1]])))
+    entries = (found := log_of(sql_history(history, "log"))).entries
+    for runs in range(4):
+        search = Search(Replay(found), READINGS[Level.READ_COMMITTED], entries, Allowance(1_000, None, runs))
+        assert search.run() is not End.NONE

@@ -12,6 +12,19 @@ from typing import Any
 from isolde.errors import ExecutionError
 
 Rows = Sequence[Sequence[Any]]
+ERRORS = (
+    "serialization-failure",
+    "deadlock",
+    "lock-timeout",
+    "unique",
+    "foreign-key",
+    "check",
+    "not-null",
+    "arithmetic",
+    "transaction-failed",
+    "other",
+)
+"""The history format's words for what a statement failed of."""
 CONCURRENCY = frozenset({"serialization-failure", "deadlock", "lock-timeout", "transaction-failed"})
 """Errors that speak of other transactions: no definition of a level says when a database may give up."""
 
@@ -73,6 +86,8 @@ def _text_of_time(value: Any) -> Any:
         return value.isoformat(sep=" ")
     if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, list | dict):
+        return repr(value)
     if isinstance(value, str) and "T" in value:
         try:
             return datetime.fromisoformat(value).isoformat(sep=" ")

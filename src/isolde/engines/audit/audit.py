@@ -13,7 +13,7 @@ from typing import Any
 from isolde.engines.audit.decide import Decision, decide
 from isolde.engines.audit.encoded import Encoding
 from isolde.engines.audit.heuristics import ALL, Heuristics
-from isolde.engines.audit.log import Entry, Log, Refused, log_of
+from isolde.engines.audit.log import Entry, Log, Refused, ended_by, log_of
 from isolde.engines.audit.models import StoreReading, known_settings, readings_of, store_of, store_reading
 from isolde.engines.audit.readings import READINGS, WEAKER, Reading, reading_of
 from isolde.engines.audit.regions import standing_for_all
@@ -269,7 +269,7 @@ def _failing(
     elif undecided:
         sentence += f" Whether {_listed(undecided)} explains the log was not decided."
     return FailingPrefix(
-        length,
+        ended_by(log.history, last.id),
         last.id,
         statement,
         wrong.expected,
@@ -296,7 +296,7 @@ def _refuted_by_solver(log: Log, asked: Reading, options: AuditOptions, explaine
     if names:
         sentence += f" {_listed(names)} explains the log."
     return FailingPrefix(
-        explained + 1,
+        ended_by(log.history, last.id),
         last.id,
         max(len(last.asks) - 1, 0),
         None,

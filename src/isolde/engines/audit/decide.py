@@ -7,6 +7,7 @@ transaction with the states of the witness, before it is believed.
 from __future__ import annotations
 
 from bisect import bisect_left
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -16,12 +17,14 @@ from isolde.engines.audit.heuristics import ALL, Heuristics
 from isolde.engines.audit.log import Entry, Log, relinked
 from isolde.engines.audit.paper import PaperSearch
 from isolde.engines.audit.parts import failures, refuted
-from isolde.engines.audit.readings import Reading, Reads
+from isolde.engines.audit.readings import READINGS, Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
-from isolde.engines.audit.search import Allowance, End, Placed, Search
-from isolde.engines.audit.timeline import Timeline
+from isolde.engines.audit.search import Allowance, End, Search
+from isolde.engines.audit.tables import Effects
+from isolde.engines.audit.timeline import Placed, Timeline
 from isolde.errors import InputError, MistakeError
 from isolde.history import TxnId
+from isolde.levels import Level
 
 SEARCH_MAX = 3_000
 NEEDS_TIMES = "a strict level needs start and end of every committed transaction, which this log does not have"
@@ -40,6 +43,8 @@ class Decision:
     reason: str = ""
     explained: int = 0
     """Of what a solver refuted: how many transactions, by ``end``, some choice of states explains."""
+    effects: tuple[Effects, ...] = ()
+    """What each of the witness wrote, where statements read mixtures of states, which the witness does not tell."""
     refused: tuple[TxnId, int, str] | None = None
     """The statement that could not be evaluated, by its place among those that are judged, and why."""
 
@@ -87,7 +92,7 @@ def _by_paper(log: Log, reading: Reading, allowance: Allowance) -> Decision:
     search = PaperSearch(replay, reading, log.entries, allowance)
     end = search.run()
     if end is End.FOUND:
-        return Decision(end, "paper", allowance.spent, search.placed)
+        return Decision(end, "paper", allowance.spent, search.placed, effects=search.effects)
     return _not_found(replay, end, allowance, "paper")
 
 
@@ -134,12 +139,36 @@ def _followed(log: Log, reading: Reading, allowance: Allowance, heuristics: Heur
         stuck.append(following.stuck)
     failing = [] if explained else failures(following.timeline, stuck)
     following.timeline.back_to_beginning()
+    if not explained and not own.over and heuristics.stronger:
+        found = _by_stronger(log, reading, own, heuristics)
+        if found is not None:
+            return found
     if not explained:
         allowance.over = own.over
         part = None if own.over else refuted(log, reading, failing, len(log.entries), allowance)
         return None if part is None else Decision(End.NONE, "replay and search", allowance.spent, part=part.entries)
     method = "replay and search" if following.searched else "replay"
     return Decision(End.FOUND, method, len(witness) + following.searched, witness)
+
+
+def _by_stronger(log: Log, reading: Reading, allowance: Allowance, heuristics: Heuristics) -> Decision | None:
+    """Follows the log by the stronger levels, which leave less to choose: a choice that nobody saw may have been wrong."""
+    if reading.reads is Reads.LATEST:
+        return None
+    levels = [Level.SERIALIZABLE]
+    if reading.reads is Reads.EACH_STATEMENT:
+        levels.append(Level.SNAPSHOT_ISOLATION)
+    for level in levels:
+        following = Following(Replay(log), READINGS[level], log.entries, allowance, heuristics=heuristics)
+        explained = following.run()
+        witness = tuple(following.timeline.placed)
+        following.timeline.back_to_beginning()
+        if not explained:
+            continue
+        with suppress(MistakeError):
+            verify(log, reading, witness)
+            return Decision(End.FOUND, "replay", len(witness) + following.searched, witness)
+    return None
 
 
 def _by_serial(log: Log, reading: Reading, allowance: Allowance) -> Decision | None:
@@ -172,12 +201,12 @@ def verify(log: Log, reading: Reading, witness: tuple[Placed, ...]) -> None:
             lowest = max((position[one] + 1 for one in entry.before if one in position), default=0)
             if past is not None and entry.start is not None:
                 lowest = max(lowest, past.before(entry.start))
-            if not reading.allows(placed.snapshots, lowest, place):
+            if not reading.allows(placed.states(), lowest, place):
                 raise MistakeError(f"the order that explains the log breaks the level at {entry.id}")
-            effects = run_at(timeline, entry, placed.snapshots)
+            effects = run_at(timeline, entry, placed)
             if isinstance(effects, Mismatch):
                 raise MistakeError(f"the order that explains the log does not: {entry.id} answers something else")
-            first = min(placed.snapshots, default=place)
+            first = min(placed.states(), default=place)
             if reading.first_committer and timeline.written_since(first, effects) is not None:
                 raise MistakeError(f"the order that explains the log does not: {entry.id} has a conflict")
             timeline.place(placed, effects)

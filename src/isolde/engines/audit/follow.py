@@ -16,13 +16,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
+from isolde.engines.audit.calls import at_states
 from isolde.engines.audit.heuristics import ALL, WINDOW, Heuristics
 from isolde.engines.audit.log import Entry
 from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
-from isolde.engines.audit.search import Allowance, End, Placed, Search
+from isolde.engines.audit.search import Allowance, End, Search
 from isolde.engines.audit.tables import Effects
-from isolde.engines.audit.timeline import Timeline
+from isolde.engines.audit.timeline import Inside, Placed, Timeline
 from isolde.errors import MistakeError
 
 WINDOWS = (4, 12, 40, 120)
@@ -283,8 +284,8 @@ class Following:
                 return state
         return lowest
 
-    def _put(self, entry: Entry, snapshots: tuple[int, ...], effects: Effects) -> None:
-        self.timeline.place(Placed(entry.number, snapshots), effects)
+    def _put(self, entry: Entry, snapshots: tuple[int, ...], effects: Effects, inside: Inside = ()) -> None:
+        self.timeline.place(Placed(entry.number, snapshots, inside), effects)
         self._placed(entry)
 
     def _placed(self, entry: Entry) -> None:
@@ -394,17 +395,17 @@ class Following:
 
     def _replace(self, entry: Entry, placed: Placed, first: int) -> None:
         """Puts one where a search had it, with its states counted from ``first``, and looks at all that the level asks for."""
-        snapshots = tuple(state + first for state in placed.snapshots)
+        placed = placed.later(first)
         lowest, here = self._session_lowest(entry), len(self.timeline)
-        effects = run_at(self.timeline, entry, snapshots)
+        effects = run_at(self.timeline, entry, placed)
         if isinstance(effects, Mismatch):
             raise MistakeError(f"the order that explains the log does not: {entry.id} answers something else")
-        if not self.reading.allows(snapshots, lowest, here):
+        if not self.reading.allows(placed.states(), lowest, here):
             raise MistakeError(f"the order that explains the log breaks the level at {entry.id}")
-        oldest = min(snapshots, default=here)
+        oldest = min(placed.states(), default=here)
         if self.reading.first_committer and self.timeline.written_since(oldest, effects) is not None:
             raise MistakeError(f"the order that explains the log does not: {entry.id} has a conflict")
-        self._put(entry, snapshots, effects)
+        self._put(entry, placed.snapshots, effects, placed.inside)
 
     def _session_lowest(self, entry: Entry) -> int:
         lowest = max((self._position[one] + 1 for one in entry.before), default=0)
@@ -413,14 +414,18 @@ class Following:
         return lowest
 
 
-def run_at(timeline: Timeline, entry: Entry, snapshots: Sequence[int]) -> Effects | Mismatch:
+def run_at(timeline: Timeline, entry: Entry, placed: Placed) -> Effects | Mismatch:
     """A transaction with a state for each statement: its effects, or the statement that answers something else."""
-    if len(set(snapshots)) == 1:
-        return timeline.whole(entry, snapshots[0])
+    calls = dict(placed.inside)
+    if not calls and len(set(placed.snapshots)) == 1:
+        return timeline.whole(entry, placed.snapshots[0])
     own: Effects = {}
-    for place, state in enumerate(snapshots):
-        timeline.stand(state)
-        found = timeline.replay.one(entry, place, own, None)
+    for place, state in enumerate(placed.snapshots):
+        if place in calls:
+            found = at_states(timeline, entry, place, own, calls[place])
+        else:
+            timeline.stand(state)
+            found = timeline.replay.one(entry, place, own, None)
         if isinstance(found, Mismatch):
             return found
         own = found

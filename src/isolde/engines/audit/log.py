@@ -186,6 +186,12 @@ def _place(one: Transaction) -> tuple[int, int]:
     return (1, 0) if one.end is None else (0, one.end)
 
 
+def ended_by(history: SqlHistory, last: TxnId) -> int:
+    """How many transactions of the log had ended when this one had: aborted ones count, too."""
+    in_order = sorted(history.transactions, key=_place)
+    return next(place for place, one in enumerate(in_order, 1) if one.id == last)
+
+
 def _creation_text(op: Operation) -> str:
     """The text of a CREATE TABLE; empty if it is something else."""
     text = op.content.get("sql") if isinstance(op, Sql) else None

@@ -21,9 +21,9 @@ from typing import Any
 from isolde.engines.audit.log import Entry
 from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
-from isolde.engines.audit.search import Allowance, End, Placed
+from isolde.engines.audit.search import Allowance, End
 from isolde.engines.audit.tables import EXISTS, Effects, Name
-from isolde.engines.audit.timeline import Timeline
+from isolde.engines.audit.timeline import Placed, Timeline
 from isolde.semantics.tables.recording import Recorder, RecordingView, Sought
 from isolde.semantics.tables.view import Row
 
@@ -50,6 +50,8 @@ class PaperSearch:
         self.replay, self.reading, self.entries, self.allowance = replay, reading, entries, allowance
         self.timeline = Timeline(replay)
         self.placed: tuple[Placed, ...] = ()
+        self.effects: tuple[Effects, ...] = ()
+        """What each of them wrote."""
         self.failed = 0
         self._versions: dict[int, dict[Name, list[Row | None]]] = {}
         """The versions of rows so far, by table."""
@@ -67,6 +69,9 @@ class PaperSearch:
             if end is End.FOUND:
                 return end
             spent = spent or end is End.SPENT
+            if self.allowance.over:
+                # There are very many outcomes and instants of a few transactions in doubt.
+                break
         return End.SPENT if spent else End.NONE
 
     def _in(self, order: Sequence[Entry], instants: Sequence[Instant]) -> End:
@@ -81,7 +86,7 @@ class PaperSearch:
             if not self.allowance.step():
                 return End.SPENT
         self.failed = len(order)
-        self.placed = tuple(self.timeline.placed)
+        self.placed, self.effects = tuple(self.timeline.placed), tuple(self.timeline.effects)
         return End.FOUND
 
     def _advanced(self, entry: Entry, choice: _Choice) -> bool:

@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from isolde.engines.audit.calls import several_states
 from isolde.engines.audit.log import Entry
 from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
 from isolde.engines.audit.tables import Effects
+from isolde.engines.audit.timeline import Inside, Placed, Timeline
 
 
 @dataclass(slots=True)
@@ -63,14 +65,6 @@ class End(Enum):
     SPENT = "the budget was spent"
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A transaction of a witness: its number, and for each statement how many transactions its state holds."""
-
-    number: int
-    snapshots: tuple[int, ...]
-
-
 Frozen = frozenset[Any]
 
 
@@ -81,6 +75,7 @@ class Way:
     done: int
     own: Effects
     snapshots: tuple[int, ...]
+    inside: Inside = ()
 
 
 Ways = Mapping[Hashable, Way]
@@ -115,8 +110,11 @@ class Search:
     _mask_gone: int = field(init=False)
     _ways: dict[int, Ways] = field(init=False)
     _dead: set[Hashable] = field(init=False)
+    _idle: frozenset[int] = field(init=False)
+    _timeline: Timeline = field(init=False)
 
     def __post_init__(self) -> None:
+        self._timeline = Timeline(self.replay)
         self._entry = {entry.number: entry for entry in self.entries}
         numbers = list(self._entry)
         self._bit = {number: 1 << place for place, number in enumerate(numbers)}
@@ -129,6 +127,7 @@ class Search:
             entry.number: self._mask(one for one in entry.before if one in self._bit and self._entry[one].maybe)
             for entry in self.entries
         }
+        self._idle = frozenset(entry.number for entry in self.entries if not any(ask.may_change for ask in entry.asks))
         self._mask_placed = 0
         self._mask_gone = 0
         self._ways: dict[int, Ways] = {}
@@ -160,6 +159,9 @@ class Search:
         self._extend()
         if self._complete():
             return End.FOUND
+        if self.allowance.over:
+            # Not everybody was run on the first state, so that it says nothing that nobody fits.
+            return End.SPENT
         frames = [_Frame(self._key(), self._choices())]
         while frames:
             frame = frames[-1]
@@ -215,8 +217,10 @@ class Search:
                     if entry.maybe:
                         # Whether it took effect makes no difference.
                         continue
-                    if not self._maybe_past[entry.number] & ~(self._mask_placed | self._mask_gone):
-                        # It changes nothing, and may come now: nothing is gained by having it come later.
+                    if entry.number in self._idle and not self._maybe_past[entry.number] & ~(
+                        self._mask_placed | self._mask_gone
+                    ):
+                        # It changes nothing on any state, and may come now: nothing is gained by having it come later.
                         return iter([(entry.number, way)])
                 found.append((entry.number, way))
         return iter(found)
@@ -238,10 +242,12 @@ class Search:
     # Placing
 
     def _place(self, number: int, way: Way) -> tuple[Any, ...]:
-        undo = (self._mask_placed, self._mask_gone, self._ways, self.replay.store.install(way.own))
+        undo = (self._mask_placed, self._mask_gone, self._ways)
+        placed = Placed(number, way.snapshots, way.inside)
+        self._timeline.place(placed, way.own)
         self._mask_placed |= self._bit[number]
         self._mask_gone |= self._maybe_past[number] & ~self._mask_placed
-        self.placed.append(Placed(number, way.snapshots))
+        self.placed.append(placed)
         self.deepest = max(self.deepest, len(self.placed))
         self._ways = {other: ways for other, ways in self._ways.items() if other != number}
         if self.reading.first_committer and way.own:
@@ -257,9 +263,9 @@ class Search:
         return undo
 
     def _take_back(self, undo: tuple[Any, ...]) -> None:
-        self._mask_placed, self._mask_gone, self._ways, before = undo
-        self.replay.store.install(before)
+        self._mask_placed, self._mask_gone, self._ways = undo
         self.placed.pop()
+        self._timeline.cut(len(self.placed))
 
     def _extend(self) -> None:
         """Lets everybody run on the state that is there now."""
@@ -290,15 +296,24 @@ class Search:
             key, way = todo.pop()
             if way.done == len(entry.asks) or not self.allowance.run():
                 continue
-            own = self.replay.one(entry, way.done, way.own, key)
-            if isinstance(own, Mismatch):
-                continue
-            after = Way(way.done + 1, own, (*way.snapshots, here))
-            after_key = (after.done, frozenset(own.items()))
-            if after_key not in found:
-                found[after_key] = after
-                todo.append((after_key, after))
+            for after in self._asked(entry, key, way, here):
+                after_key = (after.done, frozenset(after.own.items()))
+                if after_key not in found:
+                    found[after_key] = after
+                    todo.append((after_key, after))
         return found
+
+    def _asked(self, entry: Entry, key: Hashable, way: Way, here: int) -> Iterator[Way]:
+        """The next statement on the current state."""
+        own = self.replay.one(entry, way.done, way.own, key)
+        if not isinstance(own, Mismatch):
+            yield Way(way.done + 1, own, (*way.snapshots, here), way.inside)
+        ask = entry.asks[way.done]
+        if not ask.form.calls or ask.free:
+            return
+        first = way.snapshots[-1] if way.snapshots else 0
+        for effects, states in several_states(self._timeline, entry, way.done, way.own, first, self.allowance.run):
+            yield Way(way.done + 1, effects, (*way.snapshots, here), (*way.inside, (way.done, states)))
 
 
 _BEGUN: Ways = {(0, frozenset()): Way(0, {}, ())}

@@ -41,6 +41,8 @@ EXACT_MAX = 60
 """Of longer logs not every beginning is judged anew."""
 FRAMES_KEPT = 500
 """Steps that a search of a long log can take back."""
+SHORT_STEPS = 2_000
+"""Steps of the search that comes before a short log is followed."""
 ALONG_STEPS = 40_000
 """Actions that are sent again in repairs of a log that is followed."""
 
@@ -280,6 +282,13 @@ def explains(
     """Whether a run of the model gives every answer of a log, or of these of its transactions; and why it is undecided."""
     entries = log.entries if entries is None else entries
     stuck = None
+    if len(entries) <= EXACT_MAX:
+        # Nearly all short logs are searched whole before following them has tried its first repairs.
+        short = StoreSearch(log, reading, entries, Allowance(min(allowance.steps, SHORT_STEPS), allowance.deadline))
+        end = short.run()
+        allowance.spent += short.allowance.spent
+        if end is not End.SPENT or short.refused:
+            return end, short.refused
     if all(entry.start is not None and (entry.maybe or entry.end is not None) for entry in entries):
         found, stuck, reason = _followed(log, reading, entries, allowance)
         if found is not None:

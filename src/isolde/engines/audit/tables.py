@@ -7,7 +7,7 @@ gets the number that its name had.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from random import Random
 from typing import Any
@@ -227,12 +227,28 @@ class NamedStore(Store):
         self.tables: list[TableView] = list(self.named)
         self.first_tables = tuple(there)
         self.there = Existence(self.first_tables, self.undo)
+        self.compiled.tells_statements = True
+        self.between: Callable[[], None] | None = None
+        """What happens before each statement of a procedure, if anything does."""
+        self.shown: list[Sequence[Row]] = []
+        """The rows that the procedure which ran last gave its client, by statement."""
+        self.also: Sequence[Sequence[Row]] = []
+        """What its client may have got instead of all that it gave."""
         self.sums: list[int] | None = None
         """While states are told apart: a number for the rows of each table, and last for the tables that are there, which is the
         sum of 64 random bits for each row. Hashes of tuples of small numbers would often have equal sums.
         """
         self._chance = Random(0)
         self._bits: dict[Any, int] = {}
+
+    def begins(self) -> None:
+        """A statement of a procedure comes."""
+        if self.between is not None:
+            self.between()
+
+    def shows(self, rows: Sequence[Row]) -> None:
+        """A statement of a procedure gives its rows to the client."""
+        self.shown.append(rows)
 
     def writable(self, position: int) -> TableView:
         return self.tables[position]

@@ -6,12 +6,43 @@ their own beside the rows that were replaced.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from isolde.engines.audit.log import Entry
 from isolde.engines.audit.replay import Mismatch, Replay
-from isolde.engines.audit.search import Placed
 from isolde.engines.audit.tables import Effects, Name
 
 _NOTHING: Effects = {}
+
+
+Inside = tuple[tuple[int, tuple[int, ...]], ...]
+"""Of calls whose statements read several states: which statement of the transaction it is, and the state of each of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A transaction of a witness: its number, and for each statement how many transactions its state holds, the last one of
+    a call.
+    """
+
+    number: int
+    snapshots: tuple[int, ...]
+    inside: Inside = ()
+
+    def states(self) -> Sequence[int]:
+        """The states of all that it read, in order."""
+        if not self.inside:
+            return self.snapshots
+        calls = dict(self.inside)
+        return [one for place, state in enumerate(self.snapshots) for one in calls.get(place, (state,))]
+
+    def later(self, states: int) -> Placed:
+        """The same, with states counted from another one."""
+        inside = tuple((place, tuple(one + states for one in several)) for place, several in self.inside)
+        return Placed(self.number, tuple(one + states for one in self.snapshots), inside)
+
+
 _NOBODY = Placed(-1, ())
 
 
@@ -31,6 +62,11 @@ class Timeline:
 
     def __len__(self) -> int:
         return len(self.placed)
+
+    @property
+    def effects(self) -> Sequence[Effects]:
+        """What each of them wrote, as far as it is not let go."""
+        return self._effects
 
     def stand(self, state: int) -> None:
         """Makes the store's rows those of a state."""

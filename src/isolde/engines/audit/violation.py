@@ -11,13 +11,13 @@ from isolde.engines.audit.answers import shown_rows
 from isolde.engines.audit.compiling import Ask
 from isolde.engines.audit.decide import SEARCH_MAX, decide, part_of
 from isolde.engines.audit.follow import Following, run_at
-from isolde.engines.audit.log import Entry, Log
+from isolde.engines.audit.log import Entry, Log, relinked
 from isolde.engines.audit.paper import PaperSearch
 from isolde.engines.audit.parts import failures, refuted
 from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
-from isolde.engines.audit.search import Allowance, End, Placed, Search
-from isolde.engines.audit.timeline import Timeline
+from isolde.engines.audit.search import Allowance, End, Search
+from isolde.engines.audit.timeline import Placed, Timeline
 
 CORE_STEPS = 5_000
 CORE_S = 5.0
@@ -98,22 +98,22 @@ def blame(log: Log, reading: Reading, length: int, allowance: Allowance) -> Blam
         return _contradiction(last)
     timeline = Timeline(Replay(part_of(log, entries)))
     try:
-        for placed in found.witness:
-            effects = run_at(timeline, log.entries[placed.number], placed.snapshots)
+        for place, placed in enumerate(found.witness):
+            entry = log.entries[placed.number]
+            effects = found.effects[place] if found.effects else run_at(timeline, entry, placed)
             if isinstance(effects, Mismatch):
                 break
             timeline.place(placed, effects)
             if len(timeline) % BLAMED_MAX == 0:
                 timeline.let_go(len(timeline) - BLAMED_MAX)
-        return _blamed(log, reading, last, timeline)
+        return _blamed(log, reading, entries, last, timeline)
     finally:
         timeline.back_to_beginning()
 
 
-def _blamed(log: Log, reading: Reading, last: Entry, timeline: Timeline) -> Blame:
-    lowest = len(timeline) if reading.reads is Reads.LATEST else max(timeline.first, len(timeline) - BLAMED_MAX)
+def _blamed(log: Log, reading: Reading, entries: Sequence[Entry], last: Entry, timeline: Timeline) -> Blame:
     failures: list[Mismatch] = []
-    for state in range(len(timeline), lowest - 1, -1):
+    for state in _states(log, reading, last, timeline):
         effects = timeline.whole(last, state)
         if not isinstance(effects, Mismatch):
             return _conflicting(log, reading, last, timeline, state, effects)
@@ -124,14 +124,58 @@ def _blamed(log: Log, reading: Reading, last: Entry, timeline: Timeline) -> Blam
     if ask.form.is_query and not ask.free and all(failure.tells_nothing for failure in chosen):
         # A query that cannot be evaluated is not to blame: what is wrong comes after it.
         asks = (*last.asks[:furthest], replace(ask, free=True), *last.asks[furthest + 1 :])
-        return _blamed(log, reading, replace(last, asks=asks), timeline)
-    gives = list(dict.fromkeys(_answer_text(ask, failure) for failure in chosen))
+        return _blamed(log, reading, entries, replace(last, asks=asks), timeline)
+    distinct = {_answer_text(ask, failure): failure for failure in reversed(chosen)}
+    if len(entries) <= EXACT_MAX:
+        # They are judged from the first rows on.
+        timeline.stand(0)
+    right = [failure for failure in reversed(distinct.values()) if _would_hold(log, reading, entries, last, failure)]
+    if not right:
+        return _contradiction(last)
+    gives = [_answer_text(ask, failure) for failure in right]
     where = _WHERE[reading.reads]
     sentence = (
         f"statement {furthest} of {last.id}, '{_short(ask.text)}', {_observed_text(ask)}; {where} it"
         f" {' or '.join(gives[:3])}{' or something else' if len(gives) > 3 else ''}."
     )
-    return Blame(furthest, chosen[0].expected(), _observed(ask), sentence)
+    return Blame(furthest, right[0].expected(), _observed(ask), sentence)
+
+
+def _states(log: Log, reading: Reading, last: Entry, timeline: Timeline) -> Sequence[int]:
+    """The states of an order that the last transaction may read, the newest first."""
+    newest = len(timeline)
+    if reading.reads is Reads.LATEST:
+        return [newest]
+    lowest = ended = 0
+    if reading.reads is Reads.ONE_SNAPSHOT:
+        for place, one in enumerate(timeline.placed, 1):
+            other = log.entries[one.number]
+            if reading.strict and not other.maybe and _precedes(other, last):
+                lowest, ended = place, ended + 1
+            elif other.number in last.before and not reading.paper:
+                lowest = place
+        if reading.paper:
+            # Strict: what ended before it began, and nothing else.
+            return [ended] if reading.strict else range(newest, -1, -1)
+    return range(newest, max(lowest, timeline.first, newest - BLAMED_MAX) - 1, -1)
+
+
+def _precedes(one: Entry, other: Entry) -> bool:
+    return one.end is not None and other.start is not None and one.end < other.start
+
+
+def _would_hold(log: Log, reading: Reading, entries: Sequence[Entry], last: Entry, failure: Mismatch) -> bool:
+    """Whether an order explains the beginning with this answer, and without what the last transaction did after it. Of a long
+    beginning that is taken for granted.
+    """
+    if len(entries) > EXACT_MAX:
+        return True
+    place = failure.statement
+    ask = replace(last.asks[place], rows=failure.rows, count=failure.count, error=failure.error)
+    asked = replace(last, asks=(*last.asks[:place], ask))
+    # What was learned is about the answers as they are.
+    found = decide(replace(log, entries=[*entries[:-1], asked], learned={}), reading, Allowance(CORE_STEPS))
+    return found.end is End.FOUND
 
 
 _WHERE = {
@@ -206,6 +250,9 @@ def _contradicts(
 ) -> bool:
     kept = {entry.number for entry in judged}
     freed = [entry if entry.number in kept else _freed(entry) for entry in entries]
+    if log.session_order:
+        # Sessions keep their order across those that need not have taken effect.
+        freed = relinked(freed)
     replay, allowance = Replay(log), Allowance(CORE_STEPS, deadline)
     kind = PaperSearch if reading.paper else Search
     return kind(replay, reading, freed, allowance).run() is End.NONE and replay.refused is None

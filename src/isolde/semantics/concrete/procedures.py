@@ -14,20 +14,24 @@ from isolde.semantics.concrete.outcome import AbortSignal, AssertionSignal
 from isolde.semantics.concrete.queries import query_function
 from isolde.semantics.core import steps as core
 from isolde.semantics.core.catalog import Catalog
+from isolde.semantics.core.nodes import Expression, below, query_of
 from isolde.semantics.core.relations import Query, Statement
 from isolde.semantics.core.steps import Assign, AssignRow, Routine, Step
 from isolde.semantics.core.values.python import fitting
 from isolde.semantics.core.values.rows import one_at_most
+from isolde.tx.dialects import Dialect
 
 
-def procedure_function(unit: Unit, catalog: Catalog, routine: Routine, name: str) -> None:
-    """Adds a function of the procedure's parameters to the unit; it gives the tuple of what is returned."""
-    _Procedure(unit, catalog, routine).write(name)
+def procedure_function(unit: Unit, catalog: Catalog, routine: Routine, name: str, tells: bool = False) -> None:
+    """Adds a function of the procedure's parameters to the unit; it gives the tuple of what is returned. ``tells``: it calls
+    ``begins`` of the store before each of its statements, and ``shows`` with the rows that its client gets.
+    """
+    _Procedure(unit, catalog, routine, tells).write(name)
 
 
 class _Procedure:
-    def __init__(self, unit: Unit, catalog: Catalog, routine: Routine) -> None:
-        self.unit, self.catalog, self.routine = unit, catalog, routine
+    def __init__(self, unit: Unit, catalog: Catalog, routine: Routine, tells: bool) -> None:
+        self.unit, self.catalog, self.routine, self.tells = unit, catalog, routine, tells
         self.writer = Writer()
         self.body = Body(unit, query_function, repeated=True)
 
@@ -77,6 +81,8 @@ class _Procedure:
         if not steps:
             self.writer.line("pass")
         for step in steps:
+            if self.tells and _asks(step):
+                self.writer.line("S.begins()")
             self._step(step, depth)
 
     def _step(self, step: Step, depth: int) -> None:
@@ -92,10 +98,7 @@ class _Procedure:
                 writer.line(f"b{step.bound} = {unit.ref(element)}(v{step.items}, {index})")
                 self._assign([step.assign])
             case core.Run():
-                writer.line(f"rows = {self._call(step.statement)}")
-                if step.assign is not None:
-                    writer.line(f"b{step.bound} = {'len(rows)' if isinstance(step.statement, Query) else 'rows[0]'}")
-                    self._assign([step.assign])
+                self._run(step)
             case core.Fetch():
                 self._fetch(step)
             case core.FetchAll():
@@ -141,6 +144,19 @@ class _Procedure:
                 writer.line(f"{unit.ref(fail)}({step.kind!r}, {step.reason!r}, {step.place!r})")
             case _:
                 assert_never(step)
+
+    def _run(self, step: core.Run) -> None:
+        writer = self.writer
+        writer.line(f"rows = {self._call(step.statement)}")
+        if self.tells and self.catalog.dialect is Dialect.MYSQL:
+            # The rows of a statement that nobody in the procedure looks at go to the client.
+            if isinstance(step.statement, Query):
+                writer.line("S.shows(rows)")
+            elif step.statement.returning:
+                writer.line("S.shows(rows[1])")
+        if step.assign is not None:
+            writer.line(f"b{step.bound} = {'len(rows)' if isinstance(step.statement, Query) else 'rows[0]'}")
+            self._assign([step.assign])
 
     def _fetch(self, step: core.Fetch) -> None:
         writer, row = self.writer, f"r{step.source}"
@@ -203,6 +219,8 @@ class _Procedure:
                 writer.open(f"while {self.body.condition(step.condition)}:")
                 writer.line("S.step()")
         self._steps(step.body, depth + 1)
+        if self.tells and isinstance(step, core.While) and _asks(step):
+            writer.line("S.begins()")
         writer.indent -= 1
         # A jump that meant a loop further out goes on there.
         if depth:
@@ -219,6 +237,31 @@ class _Procedure:
             writer.line(f"leave{place} = True")
         writer.line(f"{'again' if step.again else 'leave'}{step.depth} = True")
         writer.line("break")
+
+
+def _asks(step: Step) -> bool:
+    """Whether a step looks at tables before the steps inside of it do."""
+    expressions: Sequence[Expression]
+    match step:
+        case core.Run() | core.Fetch() | core.FetchAll() | core.OpenCursor():
+            return True
+        case core.ForEach():
+            return not isinstance(step.rows, int)
+        case core.If():
+            expressions = [condition for condition, _ in step.branches]
+        case core.While() | core.Assert():
+            expressions = [step.condition]
+        case core.ForRange():
+            expressions = [step.first, step.last]
+        case Assign():
+            expressions = [step.value]
+        case core.Return():
+            expressions = step.values
+        case core.Call():
+            expressions = step.arguments
+        case _:
+            return False
+    return any(query_of(part) is not None for one in expressions for part in below(one))
 
 
 def span(first: int | None, last: int | None) -> range:

@@ -87,6 +87,8 @@ class Compiled:
         self.shapes: dict[tuple[str, Dialect, tuple[ValueType, ...], int], Code] = {}
         self.no_batches: set[str] = set()
         self.rules = catalog.rules
+        self.tells_statements = False
+        """Whether procedures tell the store what they do, by ``begins`` and ``shows``."""
 
     def types(self, values: Iterable[Any]) -> tuple[ValueType, ...]:
         return tuple(self._given(value) for value in values)
@@ -221,7 +223,7 @@ class Compiled:
         from isolde.semantics.core.elaborate_procedures import elaborate_procedure
 
         routine = elaborate_procedure(Elaborator(self.catalog), program, procedure, types)
-        procedure_function(unit, self.catalog, routine, "procedure")
+        procedure_function(unit, self.catalog, routine, "procedure", self.tells_statements)
         return program, unit.finish("procedure")
 
 
