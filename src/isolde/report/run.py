@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from isolde.findings import CertificateFacts, LostWrite, Ran, RunFacts, SqlRunFacts
-from isolde.visible import WIDTH, visible
+from isolde.visible import WIDTH, fitted, visible
 
 _LOST_SHOWN = 5
 _COUNTERS = "counter"
@@ -113,7 +113,7 @@ def render_sql_run(facts: SqlRunFacts) -> str:
         f"  ran        {ran.seconds:.1f} s: {ran.committed:,} transactions committed, {ran.aborted:,} aborted",
         f"  judged     in {facts.check_seconds:.2f} s, every answer",
     ]
-    return "\n".join(map(visible, lines))
+    return "\n".join(fitted(visible(line)) for line in lines)
 
 
 def sql_run_document(facts: SqlRunFacts) -> dict[str, Any]:
