@@ -46,6 +46,8 @@ from isolde.history.json_text import DECODER, json_text
 from isolde.levels import Level
 
 Line = dict[str, Any]
+_OURS = ("place", "text")
+"""What is kept with a line besides what it says."""
 
 # By which levels' orders a window is explained, the best first.
 _ORDERS = {
@@ -125,12 +127,14 @@ class _Parts:
     def _lines(self, number: int) -> list[Line]:
         name = str(self._files[number])
         columns = read(name, None, self._reading)
-        lines = [DECODER.decode(text) for text in columns.to_jsonl(None).decode().split("\n") if text]
-        header = lines.pop(0) if lines and "isolde" in lines[0] else {}
+        said, *texts = columns.to_jsonl(None).decode().rstrip("\n").split("\n")
+        header, lines = DECODER.decode(said), [DECODER.decode(text) for text in texts]
         # Where transactions have no names, they are called by their places: in the file, and here in the whole dataset.
         nameless = all(line.get("id") == row for row, line in enumerate(lines))
-        for place, line in enumerate(lines, self._begins[number]):
+        for place, (line, text) in enumerate(zip(lines, texts, strict=True), self._begins[number]):
             _refuse(line, name)
+            # As it was read: most lines are only handed on.
+            line["text"] = f'{{"id":{place}{text[text.index(",") :]}' if nameless else text
             line["place"] = place
             line["id"] = place if nameless else line["id"]
         if number + 1 == len(self._begins):
@@ -279,13 +283,14 @@ class _Walk:
     def _alone(self, lines: list[Line]) -> Report:
         written = {spelled(key, value) for line in lines for key, value in writes(line)} | self.parts.known
         part = [{**line, "ops": kept(line, written, self.parts.doubtful)} for line in lines]
+        for line in part:
+            line["text"] = json_text({name: value for name, value in line.items() if name not in _OURS})
         pairs = [[DECODER.decode(key), value] for key, value in _touched(self.parts.initial, lines)]
         return self._asked(part, self.level, pairs, order=False)
 
     def _asked(self, lines: list[Line], level: Level, initial: list[Any], *, order: bool = True) -> Report:
         header = {"isolde": "history", "version": 1, "initial": initial}
-        said = [{name: value for name, value in line.items() if name != "place"} for line in lines]
-        text = "\n".join([json_text(header), *map(json_text, said), ""]).encode()
+        text = "\n".join([json_text(header), *(line["text"] for line in lines), ""]).encode()
         options = replace(self.options, names=(level.value,), order=order)
         return check_columns(Columns.from_jsonl(text, self.parts.path), options, self.parts.path).report
 
