@@ -385,10 +385,11 @@ def _drawn_schedule(schedule: Schedule) -> list[str]:
     """A step a line, with its answer where that is known; that a commit committed goes without saying."""
     width = max((len(step.session) for step in schedule.steps), default=0)
     answers = [f"  {one.answer}" if one.answer != "→ committed" else "" for one in schedule.outcomes]
-    answers = answers or [""] * len(schedule.steps)
+    # A schedule that somebody else kept may have fewer.
+    answers += [""] * (len(schedule.steps) - len(answers))
     return [
         f"{step.session:{width}}  {step.does}{answer}".rstrip()
-        for step, answer in zip(schedule.steps, answers, strict=True)
+        for step, answer in zip(schedule.steps, answers, strict=False)
     ]
 
 

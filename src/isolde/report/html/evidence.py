@@ -15,6 +15,7 @@ from isolde.findings import (
     LeftOut,
     LogOrder,
     LostWrite,
+    Met,
     Miscounted,
     NotProved,
     Proof,
@@ -48,6 +49,11 @@ class Shown:
     def begin(self, name: str, link: str) -> None:
         """What follows is the evidence of this finding; ``link`` leads to it."""
         self._finding = (name, link)
+
+    def met(self, met: Met) -> Markup:
+        """What a run met although what it claims holds."""
+        summary = f"{met.anomaly.name}, which {met.level.value} forbids"
+        return _folded(summary, self._anomaly(met.anomaly), folded=False)
 
     def part(self, shown: Evidence) -> Markup | None:
         """One piece of evidence; ``None`` for what is told elsewhere on the page."""

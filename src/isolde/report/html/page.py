@@ -14,6 +14,7 @@ from isolde.findings import (
     HistoryLevel,
     HistorySubject,
     LogSubject,
+    Met,
     ProgramSubject,
     Remark,
     Report,
@@ -33,7 +34,7 @@ SIGNS = {Verdict.SATISFIED: "✓", Verdict.VIOLATED: "✗", Verdict.UNDECIDED: "
 
 def page(report: Report) -> str:
     """The whole page as one text, which needs no other file and no network."""
-    return document(f"{_name(report)}: {_said(report)}", body(report))
+    return document(f"{called(report)}: {_said(report)}", body(report))
 
 
 def pages(reports: Sequence[Report]) -> str:
@@ -86,13 +87,14 @@ def body(report: Report, prefix: str = "") -> Markup:
         [
             tag(
                 "header",
-                tag("h1", _name(report), _badge(report)),
+                tag("h1", called(report), _badge(report)),
                 tag("p", _about(report.subject), cls="about"),
                 tag("button", "light / dark", type="button", cls="theme"),
             ),
             tag(
                 "main",
                 _lead(report),
+                shown.met(met) if (met := report.fact(Met)) is not None else None,
                 _glance(report.findings, prefix) if report.findings else None,
                 _line(report.frontier),
                 facts(report),
@@ -104,7 +106,7 @@ def body(report: Report, prefix: str = "") -> Markup:
     )
 
 
-def _name(report: Report) -> str:
+def called(report: Report) -> str:
     """What a person calls it: of a run the database, else the subject."""
     run = report.fact(RunFacts)
     return report.subject.name if run is None else f"{run.database} at {run.isolation}"
