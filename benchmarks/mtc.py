@@ -39,7 +39,7 @@ from isolde.engines.generate import generate, generator_names
 from isolde.levels import level_named
 from plot import Curves, drawn_curves
 
-PROGRAM = [sys.executable, "-c", "from isolde.cli import main; main()"]
+PROGRAM = [sys.executable, "-c", "from isolde.cli import program; program()"]
 LIMIT_S = 300.0
 ASKED = tuple(map(level_named, ("ra", "cc", "si", "ser")))
 PUBLISHED = {

@@ -38,7 +38,7 @@ def ran(url: str, isolation: str, workload: str, transactions: int, *options: st
         command = [
             sys.executable,
             "-c",
-            "from isolde.cli import main; main()",
+            "from isolde.cli import program; program()",
             "run",
             url,
             "--json",

@@ -56,7 +56,7 @@ class Ran:
 
 def isolde(url: str, *arguments: str) -> Ran:
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-c", "from isolde.cli import main; main()", "run", url, "--json", *arguments]
+        command = [sys.executable, "-c", "from isolde.cli import program; program()", "run", url, "--json", *arguments]
         out = subprocess.run([*command, "-o", f"{folder}/run"], capture_output=True, text=True, check=False).stdout
     document = json.loads(out)
     run = document["run"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from isolde.cli import main
+from isolde.cli.main import main
 from isolde.formats import decode, read
 from isolde.history import History
 

@@ -65,6 +65,19 @@ def test_reads_lie_between_the_sessions_own_and_all_that_was_sent(value: int | N
     assert (miscounts(recorded, {0: 3}) == []) is right
 
 
+def test_what_is_rolled_back_may_be_read_where_the_level_lets_it() -> None:
+    recorded = history((1, A, [increment(0, 10)]), (2, C, [increment(0, 12)]), (3, C, [read(0, 2, 14)]))
+    assert miscounts(recorded, {0: 1}, dirty_reads=True) == []
+    assert [one.found for one in miscounts(recorded, {0: 1})] == [2]
+    assert len(miscounts(recorded, {0: 2}, dirty_reads=True)) == 1
+
+
+def test_mariadbs_dirty_reads_are_no_wrong_counts(tmp_path: Path, server: Callable[[str], Running]) -> None:
+    words = ("--isolation", "read-uncommitted", "--workload", "counter", "--keys", "2", "--operations", "4")
+    result = ran(tmp_path / "run", server("mariadb").url, *words, "--transactions", "400")
+    assert (result.status, result.verdicts) == (0, ["satisfied"]), (result.out, result.error)
+
+
 def test_executions_one_after_the_other_are_right() -> None:
     for seed in range(200):
         chance, counters, transactions = Random(seed), dict.fromkeys(range(3), 0), []

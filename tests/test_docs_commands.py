@@ -92,7 +92,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made("generate", "--workload", "predicates", "--inject", "phantom", "-o", here("certified/history.jsonl"))
     shutil.copy(where / "certified" / "history.certificate.jsonl", where / "certified" / "told.jsonl")
     made("generate", "--inject", "lost-update", "--transactions", "200", "-o", here("big.jsonl"))
-    for name in ("history.jsonl", "history.parquet", "history.jsonl.zst", "fork.parquet"):
+    for name in ("history.jsonl", "history.parquet", "history.jsonl.zst", "fork.parquet", "days/1.parquet"):
         made("convert", here("big.jsonl"), here(name))
     blind = ("--workload", "read-write", "--blind-writes", "0.6", "--keys", "20", "--versions", "0.9")
     made("generate", *blind, "--transactions", "60", "-o", here("blind.jsonl"))

@@ -37,7 +37,7 @@ def _python(code: str, folder: Path, environment: dict[str, str], *arguments: st
 
 
 def test_the_documented_adapter_is_found_listed_and_run(installed: dict[str, str], tmp_path: Path) -> None:
-    program = "from isolde.cli import main; main()"
+    program = "from isolde.cli import program; program()"
     listed = json.loads(_python(program, tmp_path, installed, "databases", "--json").stdout)["databases"]
     assert listed[-1]["name"] == "notebook"
     ran = _python(program, tmp_path, installed, "run", "notebook:", "--json", "-o", "out")
@@ -52,7 +52,7 @@ def test_the_documented_adapter_keeps_the_contract(installed: dict[str, str], tm
 
 def test_an_entry_point_that_cannot_be_loaded_is_named(installed: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "notebook.py").write_text("import nothing_of_that_name\n")
-    result = _python("from isolde.cli import main; main()", tmp_path, installed, "databases")
+    result = _python("from isolde.cli import program; program()", tmp_path, installed, "databases")
     assert result.returncode == 2
     assert len(result.stderr.splitlines()) == 1
     assert "'notebook' (notebook:ADAPTER) cannot be loaded" in result.stderr

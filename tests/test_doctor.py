@@ -21,9 +21,7 @@ def test_everything_is_looked_at_and_nothing_is_started() -> None:
 
 def test_what_is_missing_comes_with_the_command_that_gets_it() -> None:
     """A path without programs, and a driver that cannot be imported."""
-    code = (
-        "import sys; sys.modules['pymysql'] = None; sys.modules['MySQLdb'] = None\nfrom isolde.cli import main; main()"
-    )
+    code = "import sys; sys.modules['pymysql'] = None; sys.modules['MySQLdb'] = None\nfrom isolde.cli import program; program()"
     environment = {**ENVIRONMENT, "PATH": "/nonexistent", "NO_COLOR": "1"}
     done = subprocess.run(
         [sys.executable, "-c", code, "doctor"], capture_output=True, text=True, timeout=60, check=False, env=environment

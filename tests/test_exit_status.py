@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from isolde.cli import main as program_module
+from isolde.cli.main import Exit
 from isolde.databases.servers.process import free_port
 from running import ISOLDE, isolde
 
@@ -167,7 +167,7 @@ def test_a_mistake_of_our_own_has_a_status_of_its_own(
 
 
 def test_statuses_are_told_apart() -> None:
-    values = [entry.value for entry in program_module.__globals__["Exit"]]
+    values = [entry.value for entry in Exit]
     assert len(set(values)) == len(values)
 
 

@@ -118,6 +118,22 @@ def test_junit_counts_what_is_undecided_as_an_error() -> None:
     assert [part.tag for case in suite for part in case] == ["failure", "error"]
 
 
+def test_junit_does_not_pass_what_has_nothing_in_it(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    done = isolde("check", tmp_path / "empty.jsonl", "--report", tmp_path / "r.xml")
+    assert (done.status, "nothing was checked" in done.err) == (0, True)
+    suite = ElementTree.parse(tmp_path / "r.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("skipped")) == ("1", "1")
+
+
+def test_a_level_that_rules_out_the_same_anomaly_leads_to_the_picture_of_it(tmp_path: Path) -> None:
+    (tmp_path / "h.txt").write_text(SKEW)
+    isolde("check", tmp_path / "h.txt", "--level", "ser", "--level", "strict-ser", "--report", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert page.count("<figure data-figure") == 1
+    assert 'the one shown at <a href="#finding-1">serializable</a>' in page
+
+
 def test_sarif_has_a_result_for_each_violation_at_its_file() -> None:
     (result,) = json.loads(sarif([skew(Level.SNAPSHOT_ISOLATION, Level.SERIALIZABLE)]))["runs"][0]["results"]
     assert result["ruleId"] == "write-skew"

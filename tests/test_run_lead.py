@@ -27,6 +27,15 @@ def test_mariadb_s_repeatable_read_leads_with_the_lost_update(tmp_path: Path, se
     assert "repeatable-read (Adya's PL-2.99" in lead
 
 
+def test_what_the_first_sentence_tells_is_drawn_on_the_page(tmp_path: Path, server: Callable[[str], Running]) -> None:
+    words = (*HARD, "-o", str(tmp_path / "run"), "--report", str(tmp_path / "r.html"))
+    status, text, _ = isolde("run", server("mariadb").url, *words)
+    assert (status, "# shows the lost-update" in text) == (0, True), text
+    page = (tmp_path / "r.html").read_text()
+    assert page.count("<figure data-figure") == 1
+    assert "lost-update, which" in page
+
+
 def test_what_breaks_the_claim_leads(tmp_path: Path, server: Callable[[str], Running]) -> None:
     result = ran(tmp_path / "run", server("mariadb").url, *HARD, "--check", "si")
     assert result.status == 1

@@ -50,6 +50,24 @@ def grown(place: Path, lines: list[bytes], cuts: list[int], names: tuple[str, ..
     return found
 
 
+def test_a_history_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+    lines = made(tmp_path / "whole.jsonl", "serializable", 1)
+    path, waited = tmp_path / "later.jsonl", 0
+
+    def sleep(_: float) -> None:
+        nonlocal waited
+        waited += 1
+        if waited == 1:
+            path.write_bytes(lines[0][:5])
+        elif waited == 2:
+            path.write_bytes(b"".join(lines))
+        elif waited > 3:
+            raise KeyboardInterrupt
+
+    report = watch_history(str(path), CheckOptions(("ser",)), sleep=sleep)
+    assert (report.verdict, report.size.transactions) == (Verdict.SATISFIED, 300)
+
+
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("workload", ["mini", "append", "general"])
 def test_what_is_violated_on_the_way_is_violated_as_a_whole(tmp_path: Path, seed: int, workload: str) -> None:

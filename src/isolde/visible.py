@@ -21,6 +21,11 @@ WIDTH = (
     else _WIDEST
 )
 """How many signs a line of running text has at most."""
+FIT = max(_NARROWEST, shutil.get_terminal_size().columns) if sys.stdout is not None and sys.stdout.isatty() else 2**31
+"""How wide the terminal is, which breaks longer lines in the middle of a word; where there is none, no line is too long."""
+_DRAWN = str.maketrans("┌├└─▶", "││   ")
+# A command is one line, so that it can be copied.
+_COMMAND = re.compile(r"\s*again\b")
 
 Paint = Callable[[str, str], str]
 """Gives a text a colour."""
@@ -58,8 +63,43 @@ def safe_lines(render: Callable[[Paint], Iterable[str]], paint: Paint) -> str:
         painted[place] = paint(visible(text), colour)
         return place
 
-    text = "\n".join(visible(line) for line in render(mark))
+    text = "\n".join(fitted(visible(line)) for line in render(mark))
     return re.sub(rf"<{token}-\d+>", lambda place: painted[place[0]], text)
+
+
+def number_of(count: int, noun: str) -> str:
+    """A count with what is counted.
+
+    >>> number_of(1, "session"), number_of(2000, "read attributed"), number_of(0, "plan")
+    ('1 session', '2,000 reads attributed', '0 plans')
+    """
+    first, *rest = noun.split(" ")
+    return f"{count:,} {' '.join([first if count == 1 else f'{first}s', *rest])}"
+
+
+def fitted(line: str, width: int = FIT) -> str:
+    """The line in as many as it takes in the terminal, those that follow indented under it; what is drawn at its left goes on.
+
+    >>> print(fitted("│    │ rw x  T1 read x = 0, which T2 replaced by x = 1.", 40))
+    │    │ rw x  T1 read x = 0, which T2
+    │    │   replaced by x = 1.
+    """
+    if len(line) <= width or _COMMAND.match(line):
+        return line
+    # Imported here: most calls of the program need no lines to be broken.
+    import textwrap
+
+    drawn = re.match(r"[\s│┌├└─▶]*", line)
+    before = drawn[0].translate(_DRAWN) if drawn else ""
+    wrapped = textwrap.wrap(
+        line[len(before) :],
+        width - len(before),
+        subsequent_indent="  ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    first, *rest = wrapped or [""]
+    return "\n".join([line[: len(before)] + first, *(before + more for more in rest)])
 
 
 def dumped(content: object) -> str:

@@ -33,6 +33,7 @@ from isolde.findings import (
 )
 from isolde.formats import decode, read
 from isolde.history import History, Status
+from isolde.levels import Level
 from isolde.workloads.counter import KEYS, NAME, OPERATIONS, TABLE, Draws, application
 
 _SHOWN = 20
@@ -99,7 +100,8 @@ def _judged(
     begun = time.monotonic()
     history = decode(read(str(path)))
     final = dict(aside(lambda: installation.rows(TABLE, ("k", "v")), free=installation.free))
-    wrong = miscounts(history, {key: final.get(key) for key in range(installation.scale["keys"])})
+    counters = {key: final.get(key) for key in range(installation.scale["keys"])}
+    wrong = miscounts(history, counters, dirty_reads=offer.claims is Level.READ_UNCOMMITTED)
     seconds = time.monotonic() - begun
     facts = RunFacts(
         database=target.database.version(),

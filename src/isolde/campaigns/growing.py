@@ -35,6 +35,8 @@ POLL_S = 0.5
 LONGEST_S = 60.0
 """No transaction of a file takes so long, unless somebody says otherwise: servers give up a wait for a lock after 50 seconds."""
 _NEVER = -(2**63)
+BEGUN_S = 10.0
+"""So long a log is waited for that is not there yet: who writes it may have been started in the same breath."""
 
 
 @dataclass(slots=True)
@@ -49,6 +51,14 @@ class GrowingLog:
     def __post_init__(self) -> None:
         if not self.path.exists():
             raise InputError(f"{self.path}: there is no such log")
+
+    @staticmethod
+    def begun(path: Path, sleep: Callable[[float], None] = time.sleep) -> GrowingLog:
+        """The log, when its header is there."""
+        last = time.monotonic() + BEGUN_S
+        while not _has_header(path) and time.monotonic() < last:
+            sleep(POLL_S)
+        return GrowingLog(path)
 
     @property
     def is_run(self) -> bool:
@@ -224,7 +234,7 @@ def follow_log(
     A violation is one of the log so far, which nobody can mend any more who was under way; ``longest`` says how many seconds a
     transaction takes at most. Store models, and the paper's definition, are about whole logs, and are refused.
     """
-    log = GrowingLog(Path(path))
+    log = GrowingLog.begun(Path(path), sleep)
     options = question.options()
     header = sql_history(decode_history(log.header() + b"\n"), path)
     readings = streamable(header, options)
@@ -248,6 +258,16 @@ def follow_log(
     if log.over:
         return audit_columns(read(path, None, reading), question, path, reading)
     return follower.verdict(clock())
+
+
+def _has_header(path: Path) -> bool:
+    if path.is_dir():
+        return is_recording(str(path))
+    try:
+        with path.open("rb") as file:
+            return file.readline().endswith(b"\n")
+    except FileNotFoundError:
+        return False
 
 
 def _start(line: dict[str, Any]) -> int:

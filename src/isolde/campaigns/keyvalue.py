@@ -103,12 +103,10 @@ def run_keys(target: Target, settings: Settings, options: RunOptions, listener: 
         report = _judged(recorded, asked, options)
         facts = _facts(recorded, asked, offer, settings, database.version())
         columns = _columns(recorded)
-        facts = replace(
-            facts,
-            table=table.name if options.keep else None,
-            lead=lead(report, offer, database.version(), columns),
-        )
+        led = lead(report, offer, database.version(), columns)
+        facts = replace(facts, table=table.name if options.keep else None, lead=led.sentence)
         pace = None if columns is None else pace_of(columns)
+        report = led.within(report)
         report = replace(report, facts=(*report.facts, facts, *([] if pace is None else [pace])))
         listener.found(report)
         if recorded.outcome.interrupted:

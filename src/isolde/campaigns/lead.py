@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from isolde._core import Columns
 from isolde.databases import Offer
-from isolde.engines.check import check
+from isolde.engines.check import check, exhibited
 from isolde.engines.record.counting import Miscount
-from isolde.findings import Anomaly, Finding, Report, Verdict
+from isolde.findings import Anomaly, Finding, Met, Report, Verdict
+from isolde.history import Transaction
 from isolde.levels import implies
 from isolde.levels.promises import promise_of
 
@@ -29,23 +31,40 @@ _DEEDS = {
 }
 
 
-def lead(report: Report, offer: Offer, version: str, columns: Columns | None) -> str:
-    """What was met, in one sentence. ``columns``: the history, to look at what the level's name promises beyond its claim."""
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """What was met, in one sentence; ``met`` is it where no finding tells it, with the transactions that it is about."""
+
+    sentence: str
+    met: Met | None = None
+    exhibit: tuple[Transaction, ...] = ()
+
+    def within(self, report: Report) -> Report:
+        """The report with what was met."""
+        if self.met is None:
+            return report
+        exhibit = {one.id: one for one in (*report.exhibit, *self.exhibit)}
+        return replace(report, exhibit=tuple(exhibit.values()), facts=(*report.facts, self.met))
+
+
+def lead(report: Report, offer: Offer, version: str, columns: Columns | None) -> Lead:
+    """The first sentence. ``columns``: the history, to look at what the level's name promises beyond its claim."""
     database = version.split(maxsplit=1)[0] if version else "the database"
     if not report.size.committed:
-        return ""
+        return Lead("")
     violated = (f for f in report.findings if f.verdict is Verdict.VIOLATED and f.anomalies)
     worst = min(violated, key=lambda finding: not _claimed(finding, offer), default=None)
     if worst is not None:
         claims = f"; it claims {offer.claims.value}"
         broken = f" That breaks {worst.level.value}{', which it claims' if _claimed(worst, offer) else claims}."
-        return _sentence(worst.anomalies[0], offer, database) + broken
+        return Lead(_sentence(worst.anomalies[0], offer, database) + broken)
     beyond = _beyond(report, offer, columns)
     if beyond is not None:
-        return _sentence(beyond[0], offer, database) + beyond[1]
+        met, exhibit, text = beyond
+        return Lead(_sentence(met.anomaly, offer, database) + text, met, exhibit)
     if report.verdict is Verdict.SATISFIED:
-        return f"{_level(offer, database)} kept its promise in {report.size.committed:,} transactions."
-    return ""
+        return Lead(f"{_level(offer, database)} kept its promise in {report.size.committed:,} transactions.")
+    return Lead("")
 
 
 def counters_lead(wrong: Sequence[Miscount], increments: int, offer: Offer, version: str) -> str:
@@ -76,7 +95,7 @@ def _level(offer: Offer, database: str) -> str:
     return f"{database} at '{offer.name}'" if offer.called.startswith("BEGIN") else f"{offer.called} of {database}"
 
 
-def _beyond(report: Report, offer: Offer, columns: Columns | None) -> tuple[Anomaly, str] | None:
+def _beyond(report: Report, offer: Offer, columns: Columns | None) -> tuple[Met, tuple[Transaction, ...], str] | None:
     """What breaks the promise of the level's name, where its database claims less; and a sentence about that."""
     promise = promise_of(offer.name)
     if promise is None or columns is None or report.frontier is None:
@@ -88,11 +107,12 @@ def _beyond(report: Report, offer: Offer, columns: Columns | None) -> tuple[Anom
     if not violated:
         return None
     # What rules out a weaker level is found sooner, and rules out this one, too.
-    found = check(columns, [violated[0]], budget=_BUDGET).findings[0].anomalies
-    if not found:
+    found = exhibited(check(columns, [violated[0]], budget=_BUDGET), columns)
+    anomalies = found.findings[0].anomalies
+    if not anomalies:
         return None
     text = (
         f" The database claims no more than {offer.claims.value} of this level, and keeps to that; in the literature its name"
         f" means {level.value} ({promise.source}), in the standard {promise.standard}."
     )
-    return found[0], text
+    return Met(violated[0], anomalies[0]), found.exhibit, text

@@ -13,7 +13,8 @@ from isolde.databases import Database, Offer, Table
 from isolde.databases.servers.directory import HeldDirectory
 from isolde.databases.waiting import ASIDE_S, aside
 from isolde.engines.check import check, frontier
-from isolde.engines.matrix import Cell, Tried, play_all
+from isolde.engines.matrix import SCHEDULES, Cell, Tried, in_words, play_all
+from isolde.engines.matrix.schedules import FIRST
 from isolde.engines.record import Run, Watcher, keyvalue_job
 from isolde.errors import IsoldeError
 from isolde.findings import (
@@ -26,6 +27,8 @@ from isolde.findings import (
     MatrixFacts,
     MatrixLevel,
     Report,
+    Schedule,
+    Step,
     Verdict,
 )
 from isolde.formats import merged
@@ -85,7 +88,12 @@ def _level(tried: Sequence[Tried], offer: Offer, claims: Level, sample: _Sample)
 def _finding(level: MatrixLevel, claims: Level) -> Finding:
     """Whether the level keeps what it claims; of the workload at random, what it claims for that kind of keys."""
     broken = [
-        BrokenInvariant(cell.anomaly, cell.why or f"{cell.anomaly} happened, which {level.claims.value} forbids")
+        BrokenInvariant(
+            cell.anomaly,
+            cell.why
+            or f"it happened, which {level.claims.value} forbids; keys hold {FIRST[0]} and {FIRST[1]} at first",
+            schedule=_interleavings().get(cell.anomaly),
+        )
         for cell in level.cells
         if cell.result == Cell.BROKEN.value
     ]
@@ -96,6 +104,11 @@ def _finding(level: MatrixLevel, claims: Level) -> Finding:
     ]
     verdict = Verdict.VIOLATED if broken else Verdict.SATISFIED
     return Finding(ClaimKept(level.called, level.claims), verdict, "schedules", evidence=tuple(broken))
+
+
+def _interleavings() -> dict[str, Schedule]:
+    """How each anomaly was asked for."""
+    return {one.anomaly: Schedule(tuple(Step(name, does) for name, does in in_words(one))) for one in SCHEDULES}
 
 
 class _Tidied:

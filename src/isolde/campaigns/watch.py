@@ -8,10 +8,9 @@ two writes may have the same value are left out.
 
 from __future__ import annotations
 
-import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 from isolde._core import AS_USUAL, Columns
 from isolde.campaigns.check import CheckOptions, check_columns, check_file
 from isolde.campaigns.growing import GrowingLog
+from isolde.campaigns.partial import elements, kept, keys, spelled, writes
 from isolde.campaigns.seen import Seen
 from isolde.errors import UsageError
 from isolde.findings import Finding, NotProved, Report, Verdict
@@ -73,70 +73,22 @@ class _Watched:
             line.setdefault("id", self.came)
             self.came += 1
             self.lines.append(line)
-            for key, value in _writes(line):
-                if self.values.add(_spelled(key, value)):
+            for key, value in writes(line):
+                if self.values.add(spelled(key, value)):
                     self.doubtful.add(json_text(key))
         while len(self.lines) > self.window:
             self.lines.popleft()
 
     def part(self) -> list[dict[str, Any]]:
         """What can be judged by now."""
-        written = {_spelled(key, value) for line in self.lines for key, value in _writes(line)} | self.initial
-        return [{**line, "ops": _kept(line, written, self.doubtful)} for line in self.lines]
+        written = {spelled(key, value) for line in self.lines for key, value in writes(line)} | self.initial
+        return [{**line, "ops": kept(line, written, self.doubtful)} for line in self.lines]
 
     def due(self, seconds: float) -> bool:
         """Whether enough has come to judge again, so long after the last look."""
         new = self.came - self.judged
         enough = max(_LEAST, min(int(self.judged * (_GROWN - 1)), self.window // 4))
         return new >= enough or (new > 0 and seconds >= _AT_LEAST_S)
-
-
-def _writes(line: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """The keys and values; that a key was removed is not asked for, since reads of nothing are left out."""
-    for op in line.get("ops", ()):
-        match op:
-            case ["w" | "a", key, value] | ["cas", key, _, value, True, *_] if value is not None:
-                yield key, value
-            case _:
-                pass
-
-
-def _kept(line: dict[str, Any], written: set[str], doubtful: set[str]) -> list[Any]:
-    """Its operations, without reads of what nobody in the part wrote, and of nothing: who deleted may be still to come."""
-    ops: list[Any] = []
-    for op in line.get("ops", ()):
-        if doubtful and json_text(op[1]) in doubtful:
-            continue
-        match op:
-            case ["r", key, list(elements)]:
-                # Without the transactions that appended them, these elements would not be there.
-                seen = [one for one in elements if _spelled(key, one) in written]
-                if seen:
-                    ops.append(["r", key, seen])
-            case ["r", key, value]:
-                if value is not None and _spelled(key, value) in written:
-                    ops.append(op)
-            case ["cas", key, expected, new, applied, *_]:
-                if applied and expected is not None and _spelled(key, expected) in written:
-                    ops.append(op)
-                elif applied:
-                    ops.append(["w", key, new])
-            case _:
-                ops.append(op)
-    return ops
-
-
-def _keys(name: Any) -> tuple[Any, ...]:
-    """An object of JSON has texts as keys: "1" may be the number, which only the operations tell."""
-    return (name, int(name)) if isinstance(name, str) and re.fullmatch(r"0|-?[1-9]\d*", name) else (name,)
-
-
-def _elements(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else (value,)
-
-
-def _spelled(key: Any, value: Any) -> str:
-    return json_text([key, value])
 
 
 def watch_history(
@@ -152,10 +104,10 @@ def watch_history(
 
     On the way so many transactions are kept as ``window`` says. Without a violation the report is about everything that came.
     """
-    log = GrowingLog(Path(path))
+    log = GrowingLog.begun(Path(path), sleep)
     header = log.header()
     initial = decode_history(header + b"\n").initial
-    known = {_spelled(key, one) for name, value in initial.items() for key in _keys(name) for one in _elements(value)}
+    known = {spelled(key, one) for name, value in initial.items() for key in keys(name) for one in elements(value)}
     watched = _Watched(log, header, known, window)
     looked, took = time.monotonic(), 0.0
     try:

@@ -7,6 +7,7 @@ import click
 from isolde._core import FailedCas
 from isolde.campaigns.audit import BUDGET, DEFINITIONS, ENCODINGS, AuditQuestion, audit_file
 from isolde.campaigns.growing import LONGEST_S, follow_log
+from isolde.cli import completing
 from isolde.cli.files import answer_each
 from isolde.cli.keeping import Keeping, report_option
 from isolde.cli.main import paint
@@ -25,6 +26,7 @@ from isolde.scale.auditing import audit_apart
     "--level",
     "-l",
     "names",
+    shell_complete=completing.levels,
     multiple=True,
     metavar="LEVEL",
     help="ser, strict-ser, si, strict-si or rc, or a store model such as postgresql:read-committed; may be given several times."

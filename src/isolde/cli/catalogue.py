@@ -7,20 +7,33 @@ from typing import TYPE_CHECKING
 
 import click
 
+from isolde.cli import completing
 from isolde.errors import UsageError
 from isolde.levels import ALSO_CALLED, ANOMALIES, IMPLICATIONS, LEVELS
-from isolde.visible import dumped, visible
+from isolde.visible import FIT, dumped, fitted, visible
 
 if TYPE_CHECKING:
     from isolde.workloads.application import Application, Scale
 
 
-def _table(rows: Sequence[tuple[str, ...]]) -> str:
+def _table(rows: Sequence[tuple[str, ...]], *, headed: bool = False) -> str:
+    """The rows in columns; where they do not fit into the terminal, each as an entry of its own."""
     rows = [tuple(visible(cell) for cell in row) for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    if sum(widths) + 2 * len(widths) > FIT:
+        return "\n".join(_entry(row, rows[0] if headed else ()) for row in rows[headed:])
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
+
+
+def _entry(row: tuple[str, ...], heads: tuple[str, ...]) -> str:
+    """One row as a name with what is said of it below, under the heads of its columns if there are some."""
+    name, *cells = row
+    if not heads:
+        return fitted("  ".join(cell for cell in row if cell.strip()))
+    said = [f"{head.lower()}: {cell}" for head, cell in zip(heads[1:], cells, strict=True) if cell]
+    return "\n".join([name, *(fitted(f"    {text}") for text in said)])
 
 
 @click.command()
@@ -50,7 +63,7 @@ def levels(as_json: bool) -> int:
         (entry.level.value, entry.short, entry.meaning, ", ".join(implied[entry.level]), entry.decided, entry.source)
         for entry in LEVELS
     ]
-    click.echo(_table([head, *body]))
+    click.echo(_table([head, *body], headed=True))
     return 0
 
 
@@ -69,12 +82,12 @@ def anomalies(as_json: bool) -> int:
         ]
         click.echo(dumped({"anomalies": content}))
         return 0
-    click.echo(_table([("ANOMALY", "RULED OUT FROM", "DESCRIPTION", "SOURCE"), *rows]))
+    click.echo(_table([("ANOMALY", "RULED OUT FROM", "DESCRIPTION", "SOURCE"), *rows], headed=True))
     return 0
 
 
 @click.command()
-@click.argument("application", required=False)
+@click.argument("application", required=False, shell_complete=completing.workloads)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def workloads(application: str | None, as_json: bool) -> int:
     """The workloads: what their transactions do, and where they come from.
@@ -153,7 +166,7 @@ def workloads(application: str | None, as_json: bool) -> int:
     body.append((predicates.NAME, "tables", predicates.MEANING, predicates.SOURCE))
     body += [(entry.NAME, "tables", entry.MEANING, entry.SOURCE) for entry in (sql, counter)]
     body += [(entry.name, "tables", entry.meaning, entry.source) for entry in APPLICATIONS.values()]
-    click.echo(_table([("WORKLOAD", "OF", "MEANING", "SOURCE"), *body]))
+    click.echo(_table([("WORKLOAD", "OF", "MEANING", "SOURCE"), *body], headed=True))
     return 0
 
 
@@ -230,7 +243,7 @@ def databases(as_json: bool) -> int:
         ]
         click.echo(_table(abilities))
         if adapter.untested:
-            click.echo(visible(f"  ? not tested against a live server: {adapter.untested}"))
+            click.echo(fitted(visible(f"  ? not tested against a live server: {adapter.untested}")))
         if adapter.name in PACKAGES:
-            click.echo(f"  --start {adapter.name} --server-version: {versions_in_words(adapter.name)}")
+            click.echo(fitted(f"  --start {adapter.name} --server-version: {versions_in_words(adapter.name)}"))
     return 0

@@ -6,6 +6,8 @@ import click
 
 from isolde._core import BUDGET, FailedCas
 from isolde.campaigns.check import Checked, CheckOptions, check_file
+from isolde.campaigns.dataset import check_dataset, is_dataset
+from isolde.cli import completing
 from isolde.cli.files import answer_each
 from isolde.cli.keeping import Keeping, report_option
 from isolde.cli.main import paint, say, tell
@@ -27,6 +29,7 @@ _DEFAULT = "serializable"
     "--level",
     "-l",
     "names",
+    shell_complete=completing.levels,
     multiple=True,
     metavar="LEVEL",
     help=f"Level to decide, by long or short name; may be given several times; all: every one that this history can decide."
@@ -101,7 +104,8 @@ def check(
 ) -> int:
     """Decide whether HISTORY satisfies isolation levels, and explain why not.
 
-    HISTORY is a file of JSON Lines (plain, .gz or .zst), Parquet or the short notation, or one of another tool; - is standard
+    HISTORY is a directory of Parquet files that follow each other in time, which is checked in windows (docs/parquet.md), or a
+    file of JSON Lines (plain, .gz or .zst), Parquet or the short notation, or one of another tool; - is standard
     input. Formats, told by content: jsonl, parquet, notation, elle-edn, elle-json, dbcop-bincode, dbcop-json, dbcop-hist,
     plume, awdit, porcupine, timekiller, and cobra, a directory of logs.
     """
@@ -130,6 +134,12 @@ def check(
     )
 
     def judged(number: int, path: str) -> Report:
+        if format is None and is_dataset(path):
+            if workers is not None or witness is not None or beside[number] is not None:
+                raise UsageError(
+                    f"{path}: a dataset is checked in windows; --workers, --witness and --certificate are for files"
+                )
+            return check_dataset(path, options, reading=reading)
         if workers is None:
             checked = check_file(path, options, format=format, reading=reading, certificate=beside[number])
         else:

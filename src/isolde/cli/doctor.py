@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from isolde.cli.main import paint
-from isolde.visible import dumped, visible
+from isolde.visible import dumped, fitted, visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ def doctor(as_json: bool) -> int:
             click.echo(f"{about}:")
         mark = paint("ok", "green") if one.there else paint("--", "yellow")
         get = f"; get it: {one.get}" if one.get and not one.there else ""
-        click.echo(f"  {mark}  {visible(one.name):{width}}  {visible(one.found)}{visible(get)}")
-    click.echo('Completion in the shell: eval "$(_ISOLDE_COMPLETE=bash_source isolde)" (or zsh_source, fish_source)')
+        click.echo(fitted(f"  {mark}  {visible(one.name):{width}}  {visible(one.found)}{visible(get)}"))
+    click.echo('completion in the shell (or zsh_source, fish_source):\n  eval "$(_ISOLDE_COMPLETE=bash_source isolde)"')
     return 0
 
 

@@ -13,6 +13,7 @@ import click
 from isolde.campaigns.explore import ExploreListener, ExploreOptions, empty_report
 from isolde.campaigns.explore import explore as explore_program
 from isolde.campaigns.steps import with_outcomes
+from isolde.cli import completing
 from isolde.cli.explore_options import (
     Bounds,
     Questions,
@@ -44,7 +45,7 @@ _EVERY_S = 0.2
 
 
 @click.command()
-@click.argument("program", required=False)
+@click.argument("program", required=False, shell_complete=completing.applications)
 @options_of_explore
 @click.option(
     "--schedule",

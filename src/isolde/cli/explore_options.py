@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, TypeVar
 import click
 
 from isolde.campaigns.explore import DEFAULT_LEVEL, ExploreOptions
+from isolde.cli import completing
 from isolde.engines.explore.question import explored_level
 from isolde.errors import UsageError
 
@@ -128,6 +129,7 @@ _QUESTIONS = (
         "--level",
         "-l",
         "levels",
+        shell_complete=completing.levels,
         multiple=True,
         metavar="LEVEL",
         help="rc, ra, cc, pc, si or ser; may be given several times, a question each. NAME=LEVEL gives the transaction NAME its"
@@ -200,6 +202,7 @@ _STORE = (
     click.option(
         "--isolation",
         "isolations",
+        shell_complete=completing.isolations,
         multiple=True,
         metavar="LEVEL",
         help="With --store: the database's level, such as read-committed; NAME=LEVEL for one transaction. [default: its own]",

@@ -7,13 +7,14 @@ import sys
 
 import click
 
+from isolde.cli import completing
 from isolde.cli.keeping import Keeping, report_option
 from isolde.cli.main import Exit, paint, status_of
 from isolde.levels.specifications import CANDIDATES, DATABASES
 
 
 @click.command()
-@click.argument("application")
+@click.argument("application", shell_complete=completing.applications)
 @click.option(
     "--database", required=True, type=click.Choice(DATABASES), help="Whose levels: a database's, or a paper's."
 )

@@ -137,8 +137,8 @@ def _end_as_by_ctrl_c() -> None:
 
 def main() -> None:
     """Runs the program and leaves with its status."""
-    _repair_streams()
     try:
+        _repair_streams()
         status = cli.main(standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:

@@ -25,6 +25,7 @@ from isolde.campaigns.run import matrix
 from isolde.campaigns.run import run as run_and_judge
 from isolde.campaigns.target import Wanted
 from isolde.campaigns.trials import run_trials
+from isolde.cli import completing
 from isolde.cli.keeping import Keeping, report_option
 from isolde.cli.main import Exit, leave_at_once, paint, say, status_of
 from isolde.cli.progress import ProgressLine
@@ -66,11 +67,22 @@ from isolde.workloads.sql import SESSIONS as SQL_SESSIONS
 @click.option("--threadsafety", type=click.IntRange(0, 3), help="With --driver: as PEP 249 has it. [default: it says]")
 @click.option("--only-level", is_flag=True, help="With --driver: the database has one level, the one that is meant.")
 @click.option(
-    "--isolation", metavar="NAME", help="The level to run at, as the database calls it. [default: its strongest]"
+    "--isolation",
+    shell_complete=completing.isolations,
+    metavar="NAME",
+    help="The level to run at, as the database calls it. [default: its strongest]",
 )
-@click.option("--check", "levels", multiple=True, metavar="LEVEL", help="Level to decide. [default: what it claims]")
+@click.option(
+    "--check",
+    "levels",
+    shell_complete=completing.levels,
+    multiple=True,
+    metavar="LEVEL",
+    help="Level to decide. [default: what it claims]",
+)
 @click.option(
     "--workload",
+    shell_complete=completing.workloads,
     default="mini",
     show_default=True,
     metavar="NAME",

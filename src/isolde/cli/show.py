@@ -16,10 +16,10 @@ from isolde.findings import Verdict
 from isolde.report.any import as_document, as_text
 from isolde.report.codec import FORMAT, read
 from isolde.report.html.many import KeptReport, many
-from isolde.report.html.page import page
+from isolde.report.html.page import called, page
 from isolde.report.printed import is_printed, render_printed, verdicts_of
 from isolde.report.terminal import COLOURS, WORDS
-from isolde.visible import dumped, visible
+from isolde.visible import dumped, fitted, visible
 
 _SERIOUS = ((Verdict.VIOLATED, Exit.VIOLATED), (Verdict.UNDECIDED, Exit.UNDECIDED), (Verdict.SATISFIED, Exit.HOLDS))
 
@@ -90,7 +90,7 @@ def _show_all(place: Path, *, html: bool, report: Keeping) -> int:
     else:
         for one in found:
             word = paint(WORDS[one.report.verdict], COLOURS[one.report.verdict])
-            click.echo(f"{visible(one.name)}: {visible(one.report.subject.name)}: {word}")
+            click.echo(fitted(f"{visible(one.name)}: {visible(called(one.report))}: {word}"))
     verdicts = {one.report.verdict for one in found}
     return next(status for verdict, status in _SERIOUS if verdict in verdicts)
 

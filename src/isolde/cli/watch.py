@@ -7,6 +7,7 @@ import click
 from isolde._core import BUDGET
 from isolde.campaigns.check import CheckOptions
 from isolde.campaigns.watch import WINDOW, watch_history
+from isolde.cli import completing
 from isolde.cli.keeping import Keeping, report_option
 from isolde.cli.main import paint, status_of
 from isolde.cli.progress import ProgressLine
@@ -20,6 +21,7 @@ from isolde.visible import dumped
     "--level",
     "-l",
     "names",
+    shell_complete=completing.levels,
     multiple=True,
     metavar="LEVEL",
     help="Level to decide, by long or short name; may be given several times. [default: serializable]",

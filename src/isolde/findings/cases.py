@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from isolde.findings.model import Anomaly, Case, Circle, Supposition
+from isolde.history import txn_name
 
 Ending = Circle | Anomaly
 """A forbidden cycle, or an anomaly without cases of its own."""
@@ -66,5 +67,5 @@ def how_the_others_end(cases: Sequence[Case]) -> str:
 
 
 def _through(ending: Ending) -> str:
-    around = [f"T{link.source}" if isinstance(link.source, int) else link.source for link in ending.cycle]
+    around = [txn_name(link.source) for link in ending.cycle]
     return f" through {' → '.join([*around, around[0]])}" if around else ""

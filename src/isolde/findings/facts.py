@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isolde.findings.evidence import LostWrite
-from isolde.findings.model import EvidenceUsed, Frontier
+from isolde.findings.model import Anomaly, EvidenceUsed, Frontier
 from isolde.levels import Level
 
 
@@ -238,6 +238,14 @@ class TrialsFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Met:
+    """What a run met that its database does not claim to forbid, but ``level``, which its level is named after, does."""
+
+    level: Level
+    anomaly: Anomaly
+
+
+@dataclass(frozen=True, slots=True)
 class Remark:
     """Something that is worth a sentence beside the findings."""
 
@@ -267,6 +275,7 @@ Fact = (
     | ApplicationFacts
     | MatrixFacts
     | TrialsFacts
+    | Met
     | Remark
     | Assignments
     | Pace

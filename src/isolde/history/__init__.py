@@ -18,6 +18,7 @@ from isolde.history.model import (
     Write,
     observed,
     token,
+    txn_name,
     written,
 )
 from isolde.history.notation import parse, parse_with_lines, render, render_operation, render_value
@@ -45,5 +46,6 @@ __all__ = [
     "render_operation",
     "render_value",
     "token",
+    "txn_name",
     "written",
 ]

@@ -32,8 +32,11 @@ def json_text(value: Any) -> str:
     >>> json_text({"a": [Decimal("0.10"), None, True]})
     '{"a":[0.10,null,true]}'
     """
-    if isinstance(value, NumberText):
+    kind = type(value)
+    if kind is int or kind is NumberText:
         return str(value)
+    if kind is str:
+        return _encoded(value)
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, Mapping):

@@ -148,3 +148,8 @@ def written(op: Operation) -> tuple[Key, Scalar] | None:
             return key, value
         case _:
             return None
+
+
+def txn_name(name: TxnId) -> str:
+    """How a transaction is called in sentences: T7 for the integer 7."""
+    return f"T{name}" if isinstance(name, int) else name

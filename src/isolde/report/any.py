@@ -10,6 +10,7 @@ from isolde.findings import (
     Assignments,
     HistorySubject,
     MatrixFacts,
+    Met,
     Report,
     RunFacts,
     SqlRunFacts,
@@ -39,7 +40,7 @@ def as_text(report: Report, paint: Paint = lambda text, _: text, *, all_cases: b
         return f"{text}\n{render_report(report, paint, all_cases=all_cases)}" if certified else text
     if isinstance(report.subject, HistorySubject):
         text = render_report(report, paint, all_cases=all_cases)
-        return text if (run := report.fact(RunFacts)) is None else f"{render_run(run)}\n{text}"
+        return text if (run := report.fact(RunFacts)) is None else f"{render_run(run, report.fact(Met))}\n{text}"
     if _is_infer(report):
         return render_infer(report, paint)
     text = render_general(report, paint)

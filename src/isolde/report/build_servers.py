@@ -14,6 +14,7 @@ from isolde.findings import (
     Evidence,
     FailingPrefix,
     Finding,
+    HistorySubject,
     LostWrite,
     Miscounted,
     Refused,
@@ -39,7 +40,7 @@ def junit(reports: Sequence[Report]) -> str:
             tests=str(len(report.findings)),
             failures=str(counts[Verdict.VIOLATED]),
             errors=str(counts[Verdict.UNDECIDED]),
-            skipped="0",
+            skipped=str(counts[Verdict.SATISFIED] if _empty(report) else 0),
             time=f"{sum(one.seconds for one in report.findings):.3f}",
         )
         for finding in report.findings:
@@ -57,6 +58,8 @@ def _case(suite: ElementTree.Element, report: Report, finding: Finding) -> None:
         time=f"{finding.seconds:.3f}",
     )
     if finding.verdict is Verdict.SATISFIED:
+        if _empty(report):
+            ElementTree.SubElement(case, "skipped", message="the history has no transactions: nothing was checked")
         return
     told = [f"{name}: {sentence}" for name, sentence in violations(finding)]
     violated = finding.verdict is Verdict.VIOLATED
@@ -64,6 +67,11 @@ def _case(suite: ElementTree.Element, report: Report, finding: Finding) -> None:
     kind, word = ("failure", "violated") if violated else ("error", "undecided")
     part = ElementTree.SubElement(case, kind, message=visible(message), type=word)
     part.text = "\n".join(map(visible, as_text(report).splitlines()))
+
+
+def _empty(report: Report) -> bool:
+    """Whether there was nothing to check, which is no pass either."""
+    return isinstance(report.subject, HistorySubject) and not report.size.transactions
 
 
 def violations(finding: Finding) -> Iterator[tuple[str, str]]:

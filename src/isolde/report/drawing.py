@@ -24,6 +24,7 @@ from isolde.history import (
     observed,
     render_operation,
     token,
+    txn_name,
 )
 from isolde.history.json_text import json_text
 from isolde.visible import visible
@@ -104,7 +105,7 @@ def drawing(transactions: Sequence[Transaction], links: Iterable[Link] = ()) -> 
 
 def title(transaction: Transaction) -> str:
     """``T7 · session 2``, with its outcome if it was not committed."""
-    name = f"T{transaction.id}" if isinstance(transaction.id, int) else str(transaction.id)
+    name = txn_name(transaction.id)
     status = "" if transaction.status.value == "committed" else f" · {transaction.status.value}"
     level = f" · {transaction.level}" if transaction.level else ""
     return visible(f"{name} · session {transaction.session}{status}{level}")

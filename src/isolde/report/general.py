@@ -50,10 +50,10 @@ from isolde.findings import (
     WeakestLevel,
 )
 from isolde.formats.jsonl import transaction_line
-from isolde.history import History, Key
+from isolde.history import History, Key, txn_name
 from isolde.report.document import anomaly_document
 from isolde.report.terminal import COLOURS, WORDS, label, pictures
-from isolde.visible import WIDTH, Paint, safe_lines, visible
+from isolde.visible import WIDTH, Paint, number_of, safe_lines, visible
 
 
 def general_document(report: Report) -> dict[str, Any]:
@@ -245,7 +245,7 @@ def render_general(report: Report, paint: Paint = lambda text, _: text) -> str:
 
 def _lines(report: Report, paint: Paint) -> list[str]:
     subject = _subject(report.subject)
-    counts = [f"{value:,} {name}" for name, value in subject.items() if isinstance(value, int)]
+    counts = [_count(name, value) for name, value in subject.items() if isinstance(value, int)]
     lines = [f"{report.subject.name}: {', '.join(counts)}" if counts else report.subject.name]
     exhibit = {transaction.id: transaction for transaction in report.exhibit}
     for finding in report.findings:
@@ -261,6 +261,10 @@ def _lines(report: Report, paint: Paint) -> list[str]:
         if isinstance(fact, Remark):
             lines += [f"  {line}" for line in _wrapped(fact.text)]
     return lines
+
+
+def _count(name: str, value: int) -> str:
+    return number_of(value, name.removesuffix("s")) if name.endswith("s") else f"{value:,} {name}"
 
 
 def counted(spent: Spent) -> str:
@@ -309,8 +313,10 @@ def _drawn(shown: Evidence) -> list[str]:
             expected = "" if shown.expected is None else f"expected {_shown_rows(shown.expected)}, "
             return [
                 *_wrapped(shown.explanation),
-                f"{expected}observed {_shown_rows(shown.observed)}: statement {shown.statement} of {shown.transaction}, the"
-                f" last of the first {shown.length:,} transactions",
+                *_wrapped(
+                    f"{expected}observed {_shown_rows(shown.observed)}: statement {shown.statement} of"
+                    f" {txn_name(shown.transaction)}, the last of the first {number_of(shown.length, 'transaction')}"
+                ),
             ]
         case Schedule():
             return _drawn_schedule(shown)
@@ -379,6 +385,7 @@ def _drawn_schedule(schedule: Schedule) -> list[str]:
     """A step a line, with its answer where that is known; that a commit committed goes without saying."""
     width = max((len(step.session) for step in schedule.steps), default=0)
     answers = [f"  {one.answer}" if one.answer != "→ committed" else "" for one in schedule.outcomes]
+    # A schedule that somebody else kept may have fewer.
     answers += [""] * (len(schedule.steps) - len(answers))
     return [
         f"{step.session:{width}}  {step.does}{answer}".rstrip()

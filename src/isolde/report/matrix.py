@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from isolde.findings import MatrixFacts, MatrixLevel
-from isolde.visible import Paint, safe_lines
+from isolde.visible import FIT, Paint, safe_lines
 
 _WORDS = {"seen": "seen", "broken": "SEEN", "prevented": "-", "untried": "n/a"}
+_NARROW = 7
 
 
 def render_matrix(facts: MatrixFacts, paint: Paint = lambda text, _: text) -> str:
@@ -22,14 +23,18 @@ def _matrix(facts: MatrixFacts, paint: Paint) -> list[str]:
     results = {(cell.anomaly, level.name): cell.result for level in levels for cell in level.cells}
     names = max((len(anomaly) for anomaly, _ in rows), default=0)
     widths = [max(len(level.name), len(level.claims.value)) + 2 for level in levels]
-    head = "".join(level.name.ljust(width) for level, width in zip(levels, widths, strict=True))
-    claims = "".join(level.claims.value.ljust(width) for level, width in zip(levels, widths, strict=True))
-    lines = [
-        facts.database,
-        f"  {'':{names}}  {'':16}{head}".rstrip(),
-        f"  {'':{names}}  {'claims':16}{claims}".rstrip(),
-        "",
-    ]
+    lines = [facts.database]
+    if names + 20 + sum(widths) <= FIT:
+        head = "".join(level.name.ljust(width) for level, width in zip(levels, widths, strict=True))
+        claims = "".join(level.claims.value.ljust(width) for level, width in zip(levels, widths, strict=True))
+        lines += [f"  {'':{names}}  {'':16}{head}".rstrip(), f"  {'':{names}}  {'claims':16}{claims}".rstrip()]
+    else:
+        # Levels have numbers where their names have no room beside each other.
+        lines += [f"  {number}: {level.name}, claims {level.claims.value}" for number, level in enumerate(levels, 1)]
+        widths = [_NARROW] * len(levels)
+        numbers = "".join(str(number).ljust(_NARROW) for number in range(1, len(levels) + 1))
+        lines += ["", f"  {'':{names}}  {'':16}{numbers}".rstrip()]
+    lines.append("")
     for anomaly, hermitage in rows:
         row = f"  {anomaly:{names}}  {hermitage:16}"
         for level, width in zip(levels, widths, strict=True):

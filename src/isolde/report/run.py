@@ -6,15 +6,15 @@ import textwrap
 from collections import Counter
 from typing import Any
 
-from isolde.findings import CertificateFacts, LostWrite, Ran, RunFacts, SqlRunFacts
-from isolde.visible import WIDTH, visible
+from isolde.findings import CertificateFacts, LostWrite, Met, Ran, RunFacts, SqlRunFacts
+from isolde.visible import WIDTH, fitted, visible
 
 _LOST_SHOWN = 5
 _COUNTERS = "counter"
 
 
-def render_run(facts: RunFacts) -> str:
-    """The head of the report: what ran where, how it went, where it is."""
+def render_run(facts: RunFacts, met: Met | None = None) -> str:
+    """The head of the report: what ran where, how it went, where it is; and which command shows what was met."""
     ran = facts.ran
     note = f" ({facts.note})" if facts.note else ""
     lines = [
@@ -41,6 +41,9 @@ def render_run(facts: RunFacts) -> str:
         lines.append("  faults     " + ", ".join(f"{count} x {name}" for name, count in counts.items()))
         lines.append(f"  durable    {_durable(facts.lost)}")
         lines += [f"    {lost.sentence}" for lost in (facts.lost or ())[:_LOST_SHOWN]]
+    if met is not None:
+        file = facts.history if facts.windows is None else facts.windows.last
+        lines.append(f"  again      isolde check --level {met.level.value} {file}    # shows the {met.anomaly.name}")
     if facts.table is not None:
         lines.append(f"  kept       the table {facts.table}")
     shown = textwrap.wrap(visible(facts.lead), WIDTH) if facts.lead else []
@@ -113,7 +116,7 @@ def render_sql_run(facts: SqlRunFacts) -> str:
         f"  ran        {ran.seconds:.1f} s: {ran.committed:,} transactions committed, {ran.aborted:,} aborted",
         f"  judged     in {facts.check_seconds:.2f} s, every answer",
     ]
-    return "\n".join(map(visible, lines))
+    return "\n".join(fitted(visible(line)) for line in lines)
 
 
 def sql_run_document(facts: SqlRunFacts) -> dict[str, Any]:

@@ -31,9 +31,9 @@ from isolde.findings import (
     endings,
     leading,
 )
-from isolde.history import Sql, Transaction, TxnId, render_operation
+from isolde.history import Sql, Transaction, TxnId, render_operation, txn_name
 from isolde.history.json_text import json_text
-from isolde.visible import WIDTH, Paint, safe_lines, visible
+from isolde.visible import WIDTH, Paint, number_of, safe_lines, visible
 
 WORDS = {Verdict.SATISFIED: "satisfied", Verdict.VIOLATED: "VIOLATED", Verdict.UNDECIDED: "undecided"}
 COLOURS = {Verdict.SATISFIED: "green", Verdict.VIOLATED: "red", Verdict.UNDECIDED: "yellow"}
@@ -48,9 +48,9 @@ def render_report(report: Report, paint: Paint = lambda text, _: text, *, all_ca
 def _report(report: Report, paint: Paint, all_cases: bool) -> list[str]:
     size = report.size
     transactions = {transaction.id: transaction for transaction in report.exhibit}
-    parts = [f"{size.transactions:,} transactions ({size.committed:,} committed"]
+    parts = [f"{number_of(size.transactions, 'transaction')} ({size.committed:,} committed"]
     parts += [f"{count:,} {word}" for count, word in ((size.aborted, "aborted"), (size.unknown, "unknown")) if count]
-    head = ", ".join(parts) + f"), {size.sessions:,} sessions, {size.operations:,} operations"
+    head = f"{', '.join(parts)}), {number_of(size.sessions, 'session')}, {number_of(size.operations, 'operation')}"
     lines = [f"{report.subject.name}: {head}"]
     shown: dict[Anomaly, Finding] = {}
     for finding in report.findings:
@@ -135,7 +135,7 @@ def _frontier(frontier: Frontier) -> list[str]:
 
 def _order(order: CommitOrder) -> list[str]:
     """The transactions of an order, with what each saw if that is not all before it."""
-    names = [f"T{name}" if isinstance(name, int) else name for name in order.transactions]
+    names = [txn_name(name) for name in order.transactions]
     if order.snapshots:
         names = [
             name if seen == place else f"{name} (saw the first {seen})"
@@ -148,15 +148,19 @@ def _order(order: CommitOrder) -> list[str]:
 
 def _evidence(known: EvidenceUsed) -> str:
     kinds = (
-        (known.so, "session order"),
-        (known.wr, "reads attributed"),
-        (known.ww, "overwrites known"),
-        (known.rw, "anti-dependencies"),
-        (known.told_ww, "overwrites only told"),
-        (known.told_rw, "anti-dependencies by what was told"),
-        (known.open_pairs, "pairs of writes open"),
+        (known.so, f"{known.so:,} session order"),
+        (known.wr, number_of(known.wr, "read attributed")),
+        (known.ww, number_of(known.ww, "overwrite known")),
+        (known.rw, _anti(known.rw)),
+        (known.told_ww, number_of(known.told_ww, "overwrite only told")),
+        (known.told_rw, f"{_anti(known.told_rw)} by what was told"),
+        (known.open_pairs, number_of(known.open_pairs, "pair of writes open")),
     )
-    return ", ".join(f"{count:,} {word}" for count, word in kinds if count) or "none"
+    return ", ".join(text for count, text in kinds if count) or "none"
+
+
+def _anti(count: int) -> str:
+    return f"{count:,} anti-dependenc{'y' if count == 1 else 'ies'}"
 
 
 def _cases(cases: Sequence[Case]) -> list[str]:
@@ -188,12 +192,11 @@ def _circle(circle: Circle) -> list[str]:
 
 def label(transaction: Transaction) -> str:
     """A transaction on one line: its name, its session, and what it did."""
-    name = f"T{transaction.id}" if isinstance(transaction.id, int) else transaction.id
     ops = [_statement(op) if isinstance(op, Sql) else render_operation(op) for op in transaction.ops]
     if len(ops) > _OPS_MAX:
         ops = [*ops[:_OPS_MAX], f"… {len(transaction.ops) - _OPS_MAX} more"]
     status = "" if transaction.status.value == "committed" else f" ({transaction.status.value})"
-    return f"{name}  session {transaction.session}{status}  {' '.join(ops)}"
+    return f"{txn_name(transaction.id)}  session {transaction.session}{status}  {' '.join(ops)}"
 
 
 def _statement(op: Sql) -> str:

@@ -6,20 +6,21 @@ from statistics import median
 from typing import Any
 
 from isolde.findings import Trial, TrialsFacts
-from isolde.visible import visible
+from isolde.visible import fitted, number_of, visible
 
 
 def render_trials(facts: TrialsFacts) -> str:
     """A line a seed, and what they are together."""
     found = [one for one in facts.trials if one.anomaly]
+    seeds = number_of(len(facts.trials), "seed")
     lines = [
         f"{facts.database} at {facts.isolation}, which claims {facts.claims.value}",
-        f"  workload   {facts.workload}: {facts.sessions} sessions, {len(facts.trials)} seeds, each until its first violation",
+        f"  workload   {facts.workload}: {facts.sessions} sessions, {seeds}, each until its first violation",
         f"  {'seed':>6}  {'seconds':>8}  {'committed':>9}  {'seen at':>9}  anomaly",
         *map(_line, facts.trials),
         f"  {len(found)} of {len(facts.trials)} seeds found an anomaly" + _middle(found),
     ]
-    return "\n".join(map(visible, lines))
+    return "\n".join(fitted(visible(line)) for line in lines)
 
 
 def _line(trial: Trial) -> str:

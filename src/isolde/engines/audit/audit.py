@@ -40,7 +40,7 @@ from isolde.findings import (
     Verdict,
 )
 from isolde.formats.tables import SqlHistory
-from isolde.history import Operation, Sql, Status, TxnId
+from isolde.history import Operation, Sql, Status, TxnId, txn_name
 from isolde.levels import Level, level_named
 
 BUDGET = 200_000
@@ -292,7 +292,9 @@ def _refuted_by_solver(log: Log, asked: Reading, options: AuditOptions, explaine
         if found.end is End.FOUND:
             names.append(weaker.level.value)
         todo += WEAKER[weaker.level]
-    sentence = f"No choice of states gives all answers of the transactions up to {last.id}, in the order of end."
+    sentence = (
+        f"No choice of states gives all answers of the transactions up to {txn_name(last.id)}, in the order of end."
+    )
     if names:
         sentence += f" {_listed(names)} explains the log."
     return FailingPrefix(

@@ -18,6 +18,7 @@ from isolde.engines.audit.readings import Reading, Reads
 from isolde.engines.audit.replay import Mismatch, Replay
 from isolde.engines.audit.search import Allowance, End, Search
 from isolde.engines.audit.timeline import Placed, Timeline
+from isolde.history import txn_name
 
 CORE_STEPS = 5_000
 CORE_S = 5.0
@@ -135,7 +136,7 @@ def _blamed(log: Log, reading: Reading, entries: Sequence[Entry], last: Entry, t
     gives = [_answer_text(ask, failure) for failure in right]
     where = _WHERE[reading.reads]
     sentence = (
-        f"statement {furthest} of {last.id}, '{_short(ask.text)}', {_observed_text(ask)}; {where} it"
+        f"statement {furthest} of {txn_name(last.id)}, '{_short(ask.text)}', {_observed_text(ask)}; {where} it"
         f" {' or '.join(gives[:3])}{' or something else' if len(gives) > 3 else ''}."
     )
     return Blame(furthest, right[0].expected(), _observed(ask), sentence)
@@ -197,7 +198,7 @@ def _conflicting(log: Log, reading: Reading, last: Entry, timeline: Timeline, st
     )
     key = ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
     sentence = (
-        f"{last.id} and {other.id} both write the row {key} of {table}, and neither saw what the other wrote:"
+        f"{txn_name(last.id)} and {txn_name(other.id)} both write the row {key} of {table}, and neither saw what the other wrote:"
         f" the second of them may not commit."
     )
     return Blame(place, None, _observed(last.asks[place]), sentence)
@@ -206,7 +207,7 @@ def _conflicting(log: Log, reading: Reading, last: Entry, timeline: Timeline, st
 def _contradiction(last: Entry) -> Blame:
     """No single answer is wrong by itself."""
     place = len(last.asks) - 1
-    sentence = f"no order of the transactions up to {last.id} gives all of their answers."
+    sentence = f"no order of the transactions up to {txn_name(last.id)} gives all of their answers."
     return Blame(max(place, 0), None, _observed(last.asks[place]) if last.asks else None, sentence)
 
 
@@ -214,7 +215,7 @@ def no_run(last: Entry, place: int, model: str) -> Blame:
     """The same for a store model: which statement no run gets the answer of."""
     ask = last.asks[place]
     sentence = (
-        f"statement {place} of {last.id}, '{_short(ask.text)}', {_observed_text(ask)}; no run of {model} that keeps"
+        f"statement {place} of {txn_name(last.id)}, '{_short(ask.text)}', {_observed_text(ask)}; no run of {model} that keeps"
         " sessions and times gives this answer after those before it."
     )
     return Blame(place, None, _observed(ask), sentence)

@@ -167,6 +167,27 @@ def _steps(schedule: Schedule, table: Table, stepper: Stepper) -> Iterator[tuple
             yield name, stepper.do(name, _operation(kind, int(key), value))
 
 
+def in_words(schedule: Schedule) -> list[tuple[str, str]]:
+    """The steps as a person says them, each with its session.
+
+    >>> from isolde.engines.matrix.schedules import SCHEDULES
+    >>> in_words(next(one for one in SCHEDULES if one.anomaly == "lost-insert"))[:4]
+    [('A', 'read 2'), ('B', 'read 2'), ('A', 'insert 2 = 30'), ('B', 'insert 2 = 31')]
+    """
+    found = []
+    for match in _STEP.finditer(schedule.steps):
+        name, ending, kind, key, value, sql_kind, text = match.groups()
+        if sql_kind is not None:
+            said = f"read all where {text}" if sql_kind == "q" else text.format(t="t")
+        else:
+            said = ending or f"{_DEEDS[kind]} {key}" + ("" if value is None else f" = {value}")
+        found.append((name, said))
+    return found
+
+
+_DEEDS = {"r": "read", "w": "write", "i": "insert", "d": "delete"}
+
+
 def _operation(kind: str, key: int, value: str | None) -> Callable[[Connection], Any]:
     if kind == "r":
         return lambda connection: json.loads(connection.read(key))

@@ -2,8 +2,8 @@
 
 Each committed increment adds one for ever; one of unknown outcome may have. So a counter ends between the number of the former
 and the number of both. What a committed transaction reads lies between what its session had counted before (its own increments
-among that) and all that had been sent by the time of the answer. This needs no isolation level: an UPDATE of a row by
-itself is atomic at each of them.
+among that) and all that had been sent by the time of the answer. No isolation level is needed for that, since an UPDATE of a row
+by itself is atomic at each of them. Only what was rolled back may be read at read uncommitted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from isolde.history import History, Status, Transaction, TxnId
+from isolde.history import History, Status, Transaction, TxnId, txn_name
 from isolde.history.model import Sql
 
 
@@ -35,11 +35,14 @@ class Miscount:
             missing = 0 if self.found is None else max(0, self.low - self.found)
             lost = f": {missing} {'increment is' if missing == 1 else 'increments are'} lost" if missing else ""
             return f"counter {self.key} ends at {shown}, but {bounds} increments were committed{lost}"
-        return f"{self.transaction} read counter {self.key} as {shown}, which can only be {bounds}"
+        return f"{txn_name(self.transaction)} read counter {self.key} as {shown}, which can only be {bounds}"
 
 
-def miscounts(history: History, final: Mapping[int, int | None]) -> list[Miscount]:
-    """What is wrong with the final values, counter by counter, and then with what was read."""
+def miscounts(history: History, final: Mapping[int, int | None], *, dirty_reads: bool = False) -> list[Miscount]:
+    """What is wrong with the final values, counter by counter, and then with what was read.
+
+    ``dirty_reads``: the level lets transactions read what is rolled back later.
+    """
     committed, maybe = Counter[int](), Counter[int]()
     for transaction in history.transactions:
         count = {Status.COMMITTED: committed, Status.UNKNOWN: maybe}.get(transaction.status)
@@ -50,14 +53,14 @@ def miscounts(history: History, final: Mapping[int, int | None]) -> list[Miscoun
         low, high = committed[key], committed[key] + maybe[key]
         if value is None or not low <= value <= high:
             found.append(Miscount(key, low, high, value))
-    return found + list(_misread(history))
+    return found + list(_misread(history, dirty_reads))
 
 
-def _misread(history: History) -> Iterator[Miscount]:
+def _misread(history: History, dirty_reads: bool) -> Iterator[Miscount]:
     sent: dict[int, list[int]] = defaultdict(list)
-    """By counter, when increments were sent that were not rolled back."""
+    """By counter, when increments were sent that may be read."""
     for transaction in history.transactions:
-        if transaction.status is not Status.ABORTED:
+        if dirty_reads or transaction.status is not Status.ABORTED:
             for key, start in increments_of(transaction):
                 sent[key].append(start)
     mine: dict[Any, Counter[int]] = defaultdict(Counter)

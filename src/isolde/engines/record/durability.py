@@ -12,7 +12,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from isolde.history import Append, CompareAndSet, History, Key, Scalar, Status, Transaction, TxnId, Value, Write
+from isolde.history import (
+    Append,
+    CompareAndSet,
+    History,
+    Key,
+    Scalar,
+    Status,
+    Transaction,
+    TxnId,
+    Value,
+    Write,
+    txn_name,
+)
 from isolde.history.model import observed, written
 
 
@@ -28,7 +40,7 @@ class Lost:
     @property
     def sentence(self) -> str:
         return (
-            f"{_name(self.transaction)} committed {self.key} = {_text(self.value)}, but in the end {self.key} held"
+            f"{txn_name(self.transaction)} committed {self.key} = {_text(self.value)}, but in the end {self.key} held"
             f" {_text(self.found)}"
         )
 
@@ -94,10 +106,6 @@ def _ends_of_writers(history: History) -> tuple[dict[tuple[Key, Value], int], se
     for key, first in history.initial.items():
         ends.setdefault((key, first), -1)
     return {place: end for place, end in ends.items() if place not in unknown}, ends.keys() | unknown
-
-
-def _name(transaction: TxnId) -> str:
-    return f"T{transaction}" if isinstance(transaction, int) else transaction
 
 
 def _text(value: Value) -> str:

@@ -15,6 +15,7 @@ from isolde.findings import (
     LeftOut,
     LogOrder,
     LostWrite,
+    Met,
     Miscounted,
     NotProved,
     Proof,
@@ -24,7 +25,7 @@ from isolde.findings import (
     TableRows,
     circles_of,
 )
-from isolde.history import Sql, Transaction, TxnId
+from isolde.history import Sql, Transaction, TxnId, txn_name
 from isolde.report.application import written_last
 from isolde.report.drawing import Drawing, drawing, drawing_of, filled, operation_text
 from isolde.report.html.graph import graph, timeline
@@ -42,6 +43,17 @@ class Shown:
     def __init__(self, exhibit: Mapping[TxnId, Transaction], prefix: str = "") -> None:
         self._exhibit, self._figure_prefix = exhibit, prefix
         self._figures = 0
+        self._finding = ("", "")
+        self._anomalies: dict[Anomaly, tuple[str, str]] = {}
+
+    def begin(self, name: str, link: str) -> None:
+        """What follows is the evidence of this finding; ``link`` leads to it."""
+        self._finding = (name, link)
+
+    def met(self, met: Met) -> Markup:
+        """What a run met although what it claims holds."""
+        summary = f"{met.anomaly.name}, which {met.level.value} forbids"
+        return _folded(summary, self._anomaly(met.anomaly), folded=False)
 
     def part(self, shown: Evidence) -> Markup | None:
         """One piece of evidence; ``None`` for what is told elsewhere on the page."""
@@ -78,6 +90,10 @@ class Shown:
                 assert_never(shown)
 
     def _anomaly(self, anomaly: Anomaly) -> Markup:
+        """An anomaly; one that rules out a weaker level, too, is drawn only there."""
+        name, link = self._anomalies.setdefault(anomaly, self._finding)
+        if (name, link) != self._finding:
+            return tag("p", f"{anomaly.name}: the one shown at ", tag("a", name, href=link))
         adya = f" ({anomaly.adya})" if anomaly.adya not in ("", anomaly.name) else ""
         figure = self._figure(drawing_of(anomaly, self._exhibit))
         cases = None
@@ -136,7 +152,7 @@ class Shown:
             beside,
             tag(
                 "p",
-                f"The first {shown.length:,} transactions suffice; {shown.transaction} is the last of them.",
+                f"The first {shown.length:,} transactions suffice; {txn_name(shown.transaction)} is the last of them.",
                 cls="small",
             ),
             tag("h4", "These transactions contradict each other, whatever the others did") if core else None,
@@ -200,7 +216,7 @@ def _rows(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Markup:
 
 
 def _order(transactions: Sequence[TxnId], states: Sequence[str]) -> Markup:
-    named = [f"T{name}" if isinstance(name, int) else str(name) for name in transactions[:_ORDER_SHOWN]]
+    named = [txn_name(name) for name in transactions[:_ORDER_SHOWN]]
     items = [
         tag("li", name, tag("small", f" read state {states[place]}") if place < len(states) and states[place] else None)
         for place, name in enumerate(named)

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from isolde._core import layered
+from isolde.history import txn_name
 from isolde.report.drawing import Arrow, Box, Drawing
 from isolde.report.html.markup import Markup, joined, tag
 
@@ -224,7 +225,7 @@ def timeline(drawing: Drawing, figure: str) -> Markup:
     for place, (one, (start, end)) in enumerate(zip(transactions, spans, strict=True)):
         y = 16 + 46 * sessions.index(str(one.session))
         x, width = left + start * scale, (end - start) * scale
-        name = f"T{one.id}" if isinstance(one.id, int) else str(one.id)
+        name = txn_name(one.id)
         bars.append(
             tag(
                 "g",

@@ -20,7 +20,7 @@ from isolde.findings import (
     Verdict,
 )
 from isolde.report.html.markup import Markup, joined, tag
-from isolde.report.html.page import SIGNS, WORDS, body, document
+from isolde.report.html.page import SIGNS, WORDS, body, called, document
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def many(kept: Sequence[KeptReport]) -> str:
     shown = [
         tag(
             "details",
-            tag("summary", f"{SIGNS[one.report.verdict]} {one.name}: {one.report.subject.name}"),
+            tag("summary", f"{SIGNS[one.report.verdict]} {one.name}: {called(one.report)}"),
             body(one.report, f"{number}-"),
             id=f"report-{number}",
         )
@@ -95,7 +95,7 @@ def _place(report: Report) -> tuple[str, str, str]:
             case RunFacts() | SqlRunFacts():
                 return fact.database, fact.isolation, fact.workload if isinstance(fact, RunFacts) else "sql"
             case ApplicationFacts():
-                return fact.database, ", ".join(sorted({called for _, called in fact.levels})), fact.application
+                return fact.database, ", ".join(sorted({name for _, name in fact.levels})), fact.application
             case TrialsFacts():
                 return fact.database, fact.isolation, f"{fact.workload} (trials)"
             case MatrixFacts():

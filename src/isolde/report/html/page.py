@@ -14,6 +14,7 @@ from isolde.findings import (
     HistoryLevel,
     HistorySubject,
     LogSubject,
+    Met,
     ProgramSubject,
     Remark,
     Report,
@@ -25,7 +26,7 @@ from isolde.report.general import asked, counted
 from isolde.report.html.evidence import Shown
 from isolde.report.html.markup import Markup, joined, tag
 from isolde.report.html.overview import facts
-from isolde.visible import visible
+from isolde.visible import number_of, visible
 
 WORDS = {Verdict.SATISFIED: "satisfied", Verdict.VIOLATED: "violated", Verdict.UNDECIDED: "undecided"}
 SIGNS = {Verdict.SATISFIED: "✓", Verdict.VIOLATED: "✗", Verdict.UNDECIDED: "?"}
@@ -33,7 +34,7 @@ SIGNS = {Verdict.SATISFIED: "✓", Verdict.VIOLATED: "✗", Verdict.UNDECIDED: "
 
 def page(report: Report) -> str:
     """The whole page as one text, which needs no other file and no network."""
-    return document(f"{_name(report)}: {_said(report)}", body(report))
+    return document(f"{called(report)}: {_said(report)}", body(report))
 
 
 def pages(reports: Sequence[Report]) -> str:
@@ -86,13 +87,14 @@ def body(report: Report, prefix: str = "") -> Markup:
         [
             tag(
                 "header",
-                tag("h1", _name(report), _badge(report)),
+                tag("h1", called(report), _badge(report)),
                 tag("p", _about(report.subject), cls="about"),
                 tag("button", "light / dark", type="button", cls="theme"),
             ),
             tag(
                 "main",
                 _lead(report),
+                shown.met(met) if (met := report.fact(Met)) is not None else None,
                 _glance(report.findings, prefix) if report.findings else None,
                 _line(report.frontier),
                 facts(report),
@@ -104,7 +106,7 @@ def body(report: Report, prefix: str = "") -> Markup:
     )
 
 
-def _name(report: Report) -> str:
+def called(report: Report) -> str:
     """What a person calls it: of a run the database, else the subject."""
     run = report.fact(RunFacts)
     return report.subject.name if run is None else f"{run.database} at {run.isolation}"
@@ -133,18 +135,20 @@ def _about(subject: Subject) -> str:
     match subject:
         case HistorySubject(_, size):
             return (
-                f"A history of {size.transactions:,} transactions ({size.committed:,} committed, {size.aborted:,} aborted, "
-                f"{size.unknown:,} unknown) in {size.sessions:,} sessions, {size.operations:,} operations"
+                f"A history of {number_of(size.transactions, 'transaction')} ({size.committed:,} committed, {size.aborted:,}"
+                f" aborted, {size.unknown:,} unknown) in {number_of(size.sessions, 'session')},"
+                f" {number_of(size.operations, 'operation')}"
             )
         case ProgramSubject(_, sessions, transactions):
-            return f"A program of {transactions:,} transactions in {sessions:,} sessions"
+            return f"A program of {number_of(transactions, 'transaction')} in {number_of(sessions, 'session')}"
         case LogSubject(_, transactions, committed, statements):
-            return f"A log of {transactions:,} SQL transactions ({committed:,} committed), {statements:,} statements"
+            said = f"{number_of(statements, 'SQL statement')} in {number_of(transactions, 'transaction')}"
+            return f"A log of {said} ({committed:,} committed)"
         case ApplicationSubject(_, database, settings, invariants, _):
             named = ", ".join(f"{name}={value}" for name, value in settings)
             return f"An application on {database}{f' ({named})' if named else ''}: {', '.join(invariants)}"
         case DatabaseSubject(_, schedules):
-            return f"A database, on which {schedules:,} schedules were played" if schedules else "A database"
+            return f"A database; schedules played on it: {schedules:,}" if schedules else "A database"
 
 
 def _glance(findings: Sequence[Finding], prefix: str) -> Markup:
@@ -190,8 +194,8 @@ def _section(finding: Finding, number: str, shown: Shown) -> Markup:
     reason = None
     if finding.verdict is Verdict.UNDECIDED and finding.reason and not isinstance(finding.question, HistoryLevel):
         reason = tag("p", f"Undecided: {finding.reason}", cls="open")
-    parts = [shown.part(one) for one in finding.evidence]
-    # What a level above rules out is in many findings the same: only the first is open.
+    shown.begin(asked(finding.question), f"#finding-{number}")
+    parts = [part for one in finding.evidence if (part := shown.part(one)) is not None]
     return tag(
         "section",
         tag(
@@ -204,5 +208,5 @@ def _section(finding: Finding, number: str, shown: Shown) -> Markup:
         parts,
         tag("p", "Again: ", tag("code", finding.reproduce)) if finding.reproduce else None,
         id=f"finding-{number}",
-        cls=f"finding {finding.verdict.value}",
+        cls=f"finding {finding.verdict.value}{'' if parts or reason else ' plain'}",
     )

@@ -93,10 +93,10 @@ def _states(schedule: Schedule) -> Iterator[Markup]:
     """
     moments = [("first", schedule.rows)] if schedule.rows else []
     moments += [(str(number), outcome.tables) for number, outcome in enumerate(schedule.outcomes) if outcome.tables]
-    seen: dict[str, list[set[str]]] = {}
-    for _, tables in moments:
-        for one in tables:
-            seen.setdefault(one.table, []).append(set(map(json_text, one.rows)))
+    # A table that a moment does not name has no rows then.
+    rows = [{one.table: set(map(json_text, one.rows)) for one in tables} for _, tables in moments]
+    names = dict.fromkeys(name for one in rows for name in one)
+    seen = {name: [one.get(name, set()) for one in rows] for name in names}
     lasting = {name: set.intersection(*states) for name, states in seen.items()}
     changing = {name for name, states in seen.items() if any(state != states[0] for state in states)}
     before: dict[str, set[str]] = {}
@@ -107,8 +107,8 @@ def _states(schedule: Schedule) -> Iterator[Markup]:
                 continue
             new = {json_text(row) for row in one.rows} - before.get(one.table, set()) if moment != "first" else set()
             dropped = lasting[one.table] if len(one.rows) > _ROWS_SHOWN else set()
-            rows = tuple(row for row in one.rows if json_text(row) not in dropped)
-            shown.append(rows_table(TableRows(one.table, rows), new, len(one.rows) - len(rows)))
+            kept = tuple(row for row in one.rows if json_text(row) not in dropped)
+            shown.append(rows_table(TableRows(one.table, kept), new, len(one.rows) - len(kept)))
         title = "At the beginning" if moment == "first" else f"Committed after step {moment}"
         yield tag("section", tag("h5", title), shown, data_after=moment)
         before = {one.table: set(map(json_text, one.rows)) for one in tables}
