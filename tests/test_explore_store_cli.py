@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from isolde.databases.servers import Running
+from isolde.errors import UsageError
+from isolde.levels.stores import store_level
 from test_explore_cli import explore, isolde, results
 
 BANK = """
@@ -251,3 +253,24 @@ def test_a_body_that_depends_on_more_than_its_answers_is_told_on_a_store(
     assert done.returncode == 2
     assert "second() is not deterministic" in done.stderr
     assert "one run does (UPDATE t SET v = :v WHERE id = 2 with v = " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("store", "word", "level"),
+    [
+        ("postgresql", "rc", "read-committed"),
+        ("postgresql", "SI", "repeatable-read"),
+        ("postgresql", "snapshot", "repeatable-read"),
+        ("mariadb", "rr", "repeatable-read"),
+        ("sqlite", "serializable", "deferred"),
+    ],
+)
+def test_the_usual_words_for_a_level_name_that_of_the_database(store: str, word: str, level: str) -> None:
+    assert store_level(store, word).level == level
+
+
+def test_a_level_that_a_database_does_not_have_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match="did you mean 'repeatable-read'"):
+        store_level("mariadb", "repeatable red")
+    with pytest.raises(UsageError, match="mariadb has no isolation level 'si'"):
+        store_level("mariadb", "si")

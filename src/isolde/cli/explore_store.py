@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -46,6 +46,7 @@ from isolde.findings import (
 from isolde.formats.schedules import read_schedules
 from isolde.history.json_text import json_text
 from isolde.history.schedule import Played, Schedule
+from isolde.levels.stores import store_level
 from isolde.report.schedule import PlayedSchedule, render_schedule, schedules_document
 from isolde.visible import printable_json, visible
 
@@ -67,11 +68,12 @@ def on_store(program: Program, options: ExploreOptions, store: StoreAsked, found
     """The report with what the store model says, how that compares with the levels, and whether a server does the same."""
     assert store.store is not None, "asked for"
     isolation, own = isolations_named(store.isolations)
+    settings = settings_named(store.settings)
     asked = StoreOptions(
         store.store,
-        isolation or "",
-        own,
-        settings_named(store.settings),
+        _spelled(store.store, isolation, settings) if isolation else "",
+        {name: _spelled(store.store, level, settings) for name, level in own.items()},
+        settings,
         options.each_commit,
         options.calls_max,
         options.seconds,
@@ -142,6 +144,11 @@ def _compared(found: Report, finding: Finding) -> list[str]:
 # Schedules
 
 
+def _spelled(store: str, level: str, settings: Mapping[str, str]) -> str:
+    """A level as the database itself calls it: ``rc`` is its ``read committed``."""
+    return store_level(store, level, settings).level.replace("-", " ")
+
+
 def play_schedules(file: str, asked: StoreAsked, server: Server, report: Keeping, *, as_json: bool) -> int:
     """Plays the schedules of a file on a model, and on a server if one is given; prints what became of each."""
     read = read_schedules(file)
@@ -152,6 +159,7 @@ def play_schedules(file: str, asked: StoreAsked, server: Server, report: Keeping
     assert asked.store is not None, "asked for"
     store, named = asked.store, settings_named(asked.settings)
     isolation, _ = isolations_named(asked.isolations)
+    isolation = isolation and _spelled(store, isolation, named)
     results: list[dict[str, Any]] = []
     findings: list[Finding] = []
     undecided = False

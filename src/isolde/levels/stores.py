@@ -6,6 +6,7 @@ does about a row that somebody else has changed meanwhile, what reading locks, w
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -257,17 +258,37 @@ def store_settings(store: str, given: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+_ALSO_CALLED = {
+    "ru": "read-uncommitted",
+    "rc": "read-committed",
+    "rr": "repeatable-read",
+    "si": "snapshot-isolation",
+    "snapshot": "snapshot-isolation",
+    "ser": "serializable",
+}
+"""The usual words for levels."""
+_PROVIDED_BY = {
+    (StoreName.POSTGRESQL, "snapshot-isolation"): "repeatable-read",
+    (StoreName.SQLITE, "serializable"): "deferred",
+}
+"""The level of a store that gives what the literature calls so, where the store has another name for it."""
+
+
 def store_level(store: str, level: str = "", settings: Mapping[str, str] | None = None) -> StoreLevel:
-    """A level of a store by its name (``read committed``, ``read-committed``), by default the one that it has by itself.
+    """A level of a store by its name (``read committed``, ``read-committed``, ``rc``), by default the one that it has by itself.
 
     >>> store_level("postgresql", "REPEATABLE READ").changed_row.name
     'FAIL'
     """
     name = StoreName(store)
-    wanted = "-".join(level.lower().replace("_", " ").split()) or DEFAULT_LEVELS[name]
+    asked = "-".join(level.lower().replace("_", " ").split()) or DEFAULT_LEVELS[name]
+    asked = _ALSO_CALLED.get(asked, asked)
+    wanted = _PROVIDED_BY.get((name, asked), asked)
     values = store_settings(store, settings or {})
     for row in STORE_LEVELS:
         if row.store is name and row.level == wanted and all(values.get(key) == value for key, value in row.when):
             return row
     offered = dict.fromkeys(row.level for row in STORE_LEVELS if row.store is name)
-    raise UsageError(f"{store} has no isolation level {level!r}; it has {', '.join(offered)}")
+    close = difflib.get_close_matches(asked, offered, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise UsageError(f"{store} has no isolation level {level!r}; it has {', '.join(offered)}{hint}")
