@@ -341,6 +341,9 @@ impl Recorder {
         match event.function {
             Function::Txn => self.transaction(event, answered),
             Function::Read => {
+                if let (true, Some(node)) = (answered, event.value) {
+                    refuse_whole_answer(node, event.line)?;
+                }
                 let (key, value) = self.register(event, REGISTER_VALUE)?;
                 let value = match value {
                     Some(node) if answered => Some(self.scalar(node, event.line, "value")?),
@@ -542,6 +545,22 @@ fn kind_of(node: Option<&Node>, line: u64) -> Step<Type> {
     }
 }
 
+/// Refuses what a read of a whole bank or of a whole set gave: it is no value of a key.
+fn refuse_whole_answer(node: &Node, line: u64) -> Step<()> {
+    let name = match (node.entries(), node.raw.starts_with("#{")) {
+        (Some(_), _) => "transfer",
+        (None, true) => "add",
+        (None, false) => return Ok(()),
+    };
+    let what = other_workload(name).unwrap_or_default();
+    Err(fault(line, "value", format!("{}, of {what}", node.snippet()), SCALAR))
+}
+
+/// What a workload is that has operations of this name, and what can be done; nothing if it is none of these.
+fn other_workload(name: &str) -> Option<&'static str> {
+    OTHER_WORKLOADS.iter().find(|(names, _)| names.contains(&name)).map(|(_, what)| *what)
+}
+
 /// Workloads of Jepsen whose operations are no reads and writes of keys: what each is, and what can be done.
 const OTHER_WORKLOADS: [(&[&str], &str); 4] = [
     (
@@ -550,7 +569,7 @@ const OTHER_WORKLOADS: [(&[&str], &str); 4] = [
          transaction of [:r account balance] and [:w account balance]",
     ),
     (
-        &["add"],
+        &["add", "increment", "inc", "decrement", "dec"],
         "a set or counter history, whose additions are no writes of a key; record elements of a set as [:append key \
          element], and the increments of a counter as [:r key value] and [:w key value]",
     ),
@@ -573,8 +592,8 @@ fn function_of(node: Option<&Node>, line: u64) -> Step<Function> {
         "put" => Function::Put,
         _ => {
             const KNOWN: &str = ":txn, :read, :write, :cas, :get, :put, :acquire or :release";
-            let other = OTHER_WORKLOADS.iter().find(|(names, _)| names.contains(&word));
-            let found = other.map_or_else(|| node.snippet(), |(_, what)| format!("{}, of {what}", node.snippet()));
+            let found =
+                other_workload(word).map_or_else(|| node.snippet(), |what| format!("{}, of {what}", node.snippet()));
             return Err(fault(line, "f", found, KNOWN));
         }
     })
