@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
 from isolde.semantics.core.evaluate import Environment
@@ -83,7 +83,8 @@ class Span(NamedTuple):
 @dataclass(slots=True)
 class Going:
     """A scan on its way. ``apply`` is done with each row that matches; ``left``: how many of them LIMIT still lets through;
-    ``constant``: at most one row is found, by values that depend on no other row; ``skipped``: rows that SKIP LOCKED left out.
+    ``constant``: at most one row is found, by values that depend on no other row; ``whole``: rows are read, and not only an index
+    that holds all that is asked for; ``skipped``: rows that SKIP LOCKED left out.
     """
 
     scan: Scan
@@ -96,6 +97,7 @@ class Going:
     semi: bool
     left: int | None
     constant: bool
+    whole: bool
     skipped: list[int] = field(default_factory=list)
 
     def matches(self, row: Row) -> bool:
@@ -117,6 +119,30 @@ def way_in(indexes: Sequence[Index], access: Access) -> Index:
         if index.unique is not None and index.columns and known.issuperset(index.columns):
             return index
     return next((index for index in indexes if index.columns and index.columns[0] in known), indexes[0])
+
+
+def covering(indexes: Sequence[Index], query: Query) -> Index | None:
+    """The index that a query without conditions goes through alone, as it holds every column that is asked for: the smallest."""
+    if not isinstance(query.source, Scan) or query.where or query.limit is not None:
+        return None
+    clustered, *others = indexes
+    if query.order and isinstance(key := bare(query.order[0].key), Column) and key.place in clustered.columns[:1]:
+        # In the order of the primary key the rows are there already.
+        return None
+    needed = _columns(query, query.source.id)
+    found = [index for index in others if needed <= {*index.columns, *clustered.columns}]
+    return min(found, key=lambda index: len(index.columns), default=None)
+
+
+def _columns(node: Any, source: int) -> set[int]:
+    """The places of a source's columns anywhere below a node, queries inside included."""
+    if isinstance(node, Column):
+        return {node.place} if node.source == source else set()
+    if isinstance(node, tuple):
+        return set().union(*(_columns(part, source) for part in node))
+    if is_dataclass(node) and not isinstance(node, type | Scan):
+        return set().union(*(_columns(getattr(node, part.name), source) for part in fields(node)))
+    return set()
 
 
 def spans(index: Index, scan: Scan, way: Visit, run: Evaluation, env: Environment) -> list[Span]:

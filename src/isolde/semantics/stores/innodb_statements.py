@@ -20,7 +20,17 @@ from isolde.semantics.core.relations import Delete, Insert, Query, Scan, Update
 from isolde.semantics.core.types import BOOLEAN, outside
 from isolde.semantics.stores.evaluation import Evaluation, Predicate, returned_by
 from isolde.semantics.stores.indexes import HIGHEST, Entry, Index
-from isolde.semantics.stores.innodb_plans import Going, Span, bare, by_whole_key, planned, spans, visit_key, way_in
+from isolde.semantics.stores.innodb_plans import (
+    Going,
+    Span,
+    bare,
+    by_whole_key,
+    covering,
+    planned,
+    spans,
+    visit_key,
+    way_in,
+)
 from isolde.semantics.stores.innodb_requests import (
     Candidates,
     Guard,
@@ -187,7 +197,10 @@ class InnodbStatement(Writing):
             and set(index.columns) <= set(way.access.columns)
             and not any(map(depends_on, way.access.keys))
         )
-        going = Going(scan, way, env, run, exclusive, patience, apply, semi, stop, constant)
+        alone = covering(self.model.indexes[table], self.sent.core) if isinstance(self.sent.core, Query) else None
+        index = index if alone is None else alone
+        # An exclusive lock is always one of the row, too.
+        going = Going(scan, way, env, run, exclusive, patience, apply, semi, stop, constant, alone is None or exclusive)
         yield LockTable(table, exclusive)
         for span in spans(index, scan, way, run, env):
             if going.left == 0:
@@ -222,7 +235,7 @@ class InnodbStatement(Writing):
                 looked_again.add(number)
                 first = True
                 continue
-            if version is not None and index.place:
+            if version is not None and index.place and going.whole:
                 clustered = self.model.indexes[table][0].entry(version.row, number)
                 got = yield LockRecord(table, 0, clustered, number, exclusive, Kind.RECORD, patience)
                 if got is SKIPPED:
