@@ -100,6 +100,27 @@ def test_a_statement_without_a_version_set_may_have_written_what_its_transaction
         assert verdicts(history, _told({1: [("w", 1)]}, ("w", "r"), some), _LEVELS) == _ALL
 
 
+def test_the_row_before_a_version_may_have_come_after_an_earlier_change_of_its_transaction() -> None:
+    """MariaDB at read committed: the first change met no row, since another transaction made it match only then."""
+    early = _op("UPDATE t SET a = a + 1 WHERE a > 15", count=1)
+    history = _history(
+        w=[early, _op("UPDATE t SET a = a + 1 WHERE a = 30", count=1)],
+        o=[_op("UPDATE t SET a = 30 WHERE id = 1", count=1)],
+    )
+    lines: dict[Any, list[VersionId]] = {1: [("o", 0), ("w", 1)], 2: [("w", 0)]}
+    reads: dict[VersionId, VersionSet | int] = {("o", 0): 0, ("w", 1): 1}
+    assert verdicts(history, _told(lines, ("o", "w"), reads), _LEVELS) == _ALL
+    # Where the count does not tell, it is open.
+    open_ = replace(
+        history,
+        transactions=(
+            replace(history.transactions[0], ops=(_op(str(early.content["sql"])), *history.transactions[0].ops[1:])),
+            *history.transactions[1:],
+        ),
+    )
+    assert verdicts(open_, _told(lines, ("o", "w"), reads), _LEVELS) == {"read-uncommitted": True, **_OPEN}
+
+
 @pytest.mark.parametrize("line", [[("w", 2)], [("w", 0), ("w", 2)]], ids=["the last", "both"])
 def test_a_query_without_a_version_set_reads_what_its_transaction_wrote(line: list[VersionId]) -> None:
     first, second = (_op(f"UPDATE t SET a = {value} WHERE id = 1", count=1) for value in (5, 6))

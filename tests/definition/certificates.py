@@ -174,9 +174,8 @@ class Definition:
             text = self.texts.get(earlier)
             if text is None or text.kind == "select" or text.target != thing[0]:
                 continue
-            later = any(v[0] == op[0] and v[1] >= index for v in self.listed.get(thing, []))
-            if earlier not in self.told.reads and not text.plain_insert and not later:
-                # Without a version set, it wrote what its transaction has a version of.
+            if earlier not in self.told.reads and not text.plain_insert and earlier not in self.listed.get(thing, []):
+                # Without a version set, it wrote what is told.
                 continue
             if earlier in self.listed.get(thing, []) or self.row_after(earlier, thing) != self.row_before(
                 earlier, thing

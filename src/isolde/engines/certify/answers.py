@@ -49,8 +49,8 @@ def _rows(recorded: Any, form: Form, rows: Sequence[Row]) -> str:
     shown = [list(row[:width]) for row in rows]
     if recorded == shown or (not form.ordered and len(recorded) == len(shown) and _same_bag(recorded, shown)):
         return ""
-    given = [tuple(map(_cell, row)) for row in recorded]
-    expected = [tuple(map(_cell, row[: form.width])) for row in rows]
+    given = [tuple(map(comparable, row)) for row in recorded]
+    expected = [tuple(map(comparable, row[: form.width])) for row in rows]
     missing = Counter(expected) - Counter(given)
     extra = Counter(given) - Counter(expected)
     if missing or extra:
@@ -85,10 +85,10 @@ def _same_bag(recorded: Any, shown: list[list[Any]]) -> bool:
 
 def same_rows(one: Sequence[Any], other: Sequence[Any]) -> bool:
     """Whether a client cannot tell two rows apart."""
-    return tuple(map(_cell, one)) == tuple(map(_cell, other))
+    return tuple(map(comparable, one)) == tuple(map(comparable, other))
 
 
-def _cell(value: Any) -> Hashable:
+def comparable(value: Any) -> Hashable:
     """The same for values that a client cannot tell apart: 1.50 and 1.5, true and 1, a time and its text."""
     if isinstance(value, bool):
         return int(value)
@@ -101,7 +101,7 @@ def _cell(value: Any) -> Hashable:
     if isinstance(value, str) and len(value) > 10 and value[4:5] == "-" and value[10] == "T":
         return value.replace("T", " ", 1)
     if isinstance(value, list):
-        return tuple(map(_cell, value))
+        return tuple(map(comparable, value))
     return value  # type: ignore[no-any-return]
 
 

@@ -327,7 +327,7 @@ class Evaluation:
         for other in self._changing.get(place[0], ()):
             if other < place[1]:
                 own |= self.done[place[0], other].written
-        listed = self._listed(place)
+        listed, unlisted = self._listed(place), list[int]()
         for number in self.world.may_have_written(place, asked):
             version = self._version_before(number, place[0])
             try:
@@ -335,12 +335,35 @@ class Evaluation:
                 after = self.one_row(asked, number, row)
             except Unknown:
                 continue
-            if after == row and number not in listed:
-                continue
+            if number not in listed:
+                if after == row:
+                    continue
+                unlisted.append(number)
             evaluated.before[number], evaluated.written[number] = row, after
             if number not in own and row is not None:
                 evaluated.used.append((number, version))
+        if unlisted and not self._wrote(place, asked, len(listed), len(unlisted)):
+            for number in unlisted:
+                del evaluated.before[number], evaluated.written[number]
+            evaluated.used = [(number, version) for number, version in evaluated.used if number not in unlisted]
         return evaluated
+
+    def _wrote(self, place: Place, asked: Asked, listed: int, unlisted: int) -> bool:
+        """Whether a change without a version set wrote rows of which only a later version of its transaction is listed.
+
+        The row before may have come only after it, so that its count has to tell; :class:`Undecidable` if that does not.
+        """
+        op = self.world.history.transactions[place[0]].ops[place[1]]
+        count = op.content.get("count") if isinstance(op, Sql) else None
+        if count == listed:
+            return False
+        # Rows that it changed are among these; an UPDATE may also have counted one that it left as it was.
+        form, keys = asked.form, self.world.catalog.tables[asked.form.target].uniques[0]
+        exact = form.what != "update" or self.world.sql.counts == "changed" or form.columns <= set(keys)
+        if count == listed + unlisted and exact:
+            return True
+        name = self.world.history.transactions[place[0]].id
+        raise Undecidable(f"operation {place[1]} of {name} has no version set, and nobody tells which rows it wrote")
 
     def _inserted(self, place: Place, asked: Asked) -> Evaluated:
         running = self.running(asked, self.no_rows, [{} for _ in self.shared.tables])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from isolde.engines.certify.evaluate import Circular, Evaluation, Unknown
 from isolde.engines.certify.fit import Place
 from isolde.engines.certify.statements import Asked
-from isolde.engines.certify.world import World
+from isolde.engines.certify.world import Undecidable, World
 from isolde.semantics.tables.view import Row
 
 Version = tuple[int, Place]
@@ -75,15 +75,18 @@ class _ByRow:
             asked = world.asked.get(place)
             if asked is None or asked.form.what == "query" or asked.form.target != position:
                 continue
-            if place not in world.reads and not asked.form.plain_insert and not self._may_have_written(place, number):
+            line = world.lines.get(number)
+            listed = line is not None and place in line.listed
+            if place not in world.reads and not asked.form.plain_insert and not listed:
+                if self._may_have_written(place, number):
+                    raise Undecidable(f"'{asked.sql}' has no version set, and nobody tells which rows it wrote")
                 continue
             before = row if own and not self._told(place, number) else self._seen(place, number)
             if asked.form.simple and not asked.form.moves:
                 after = self.evaluation.one_row(asked, number, before)
             else:
                 after = self._among_all(place, asked, number, before)
-            line = world.lines.get(number)
-            if after != before or (line is not None and place in line.listed):
+            if after != before or listed:
                 own, row = True, after
         return own, row
 

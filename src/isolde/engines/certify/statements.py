@@ -91,6 +91,9 @@ class Form:
     """Whether all that a statement does follows from the rows of its one table that it matched."""
     columns: frozenset[int] = frozenset()
     """Of a simple statement: the places of the columns that decide whether a row matches."""
+    shows: tuple[int, int] | None = None
+    """Of a simple query, a cell of its result that is a column of whole numbers as it is, of the primary key if there is one: its
+    place in the result and the column's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +199,8 @@ class _Forming:
             gathers=query.grouping is not None or query.distinct is not None,
         )
         if simple and isinstance(query.source, Scan):
-            return replace(form, **self._by_row(query.source, query.where), plain=len(whole) == 1)
+            shows = _shows(query, query.source)
+            return replace(form, **self._by_row(query.source, query.where), plain=len(whole) == 1, shows=shows)
         if simple:
             return form
         return replace(form, **self._by_source(query))
@@ -394,6 +398,17 @@ def _conjuncts(node: Expression) -> Iterator[Expression]:
         yield from _conjuncts(node.right)
     else:
         yield node
+
+
+def _shows(query: Query, scan: Scan) -> tuple[int, int] | None:
+    plain = [
+        (at, output.value.place)
+        for at, output in enumerate(query.outputs)
+        if isinstance(output.value, Column) and output.value.source == scan.id and output.value.stored
+        if output.value.type.sort is Sort.INTEGER
+    ]
+    keys = scan.table.uniques[0] if scan.table.table.primary_key else ()
+    return min(plain, key=lambda shown: shown[1] not in keys, default=None)
 
 
 def _only_counts(query: Query, aggregates: Sequence[Aggregate]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from isolde.engines.certify.answers import same_rows, shown_row
+from isolde.engines.certify.answers import comparable, same_rows, shown_row
 from isolde.engines.certify.duplicates import duplicate
 from isolde.engines.certify.evaluate import Circular, Evaluation, Unknown
 from isolde.engines.certify.fit import Place
@@ -16,19 +16,44 @@ from isolde.engines.certify.world import Undecidable
 from isolde.history import Sql
 from isolde.semantics.tables.view import Row
 
+Version = tuple[int, Place | None]
+"""An object by number, and a version of it."""
+
+
+class _Index:
+    """The initial versions and those that were installed, by what a column holds."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self._evaluation = evaluation
+        self._by_cell: dict[tuple[int, int], dict[object, list[Version]]] = {}
+
+    def holding(self, table: int, place: int, cell: object) -> Sequence[Version]:
+        """The versions of a table's rows with this in a column of whole numbers."""
+        known = self._by_cell.get((table, place))
+        if known is None:
+            known = self._by_cell[table, place] = {}
+            world = self._evaluation.world
+            for number, of in enumerate(world.objects.table):
+                line = world.lines.get(number)
+                for version in (None, *(line.versions if line is not None else ())) if of == table else ():
+                    row = _content(self._evaluation, number, version)
+                    if row is not None:
+                        known.setdefault(row[place], []).append((number, version))
+        return known.get(cell, ())
+
 
 def read_by_value(evaluation: Evaluation) -> list[Fault]:
     """Finds what queries without a ``read`` line read, and gives rows that no version is; :class:`Undecidable` if several are."""
-    world = evaluation.world
+    world, index = evaluation.world, _Index(evaluation)
     return [
         fault
         for place, asked in world.asked.items()
         if place[0] in world.effective and place not in world.reads and asked.form.what == "query"
-        for fault in _read(evaluation, place, asked)
+        for fault in _read(evaluation, index, place, asked)
     ]
 
 
-def _read(evaluation: Evaluation, place: Place, asked: Asked) -> Iterator[Fault]:
+def _read(evaluation: Evaluation, index: _Index, place: Place, asked: Asked) -> Iterator[Fault]:
     world = evaluation.world
     op = world.history.transactions[place[0]].ops[place[1]]
     assert isinstance(op, Sql)
@@ -40,16 +65,12 @@ def _read(evaluation: Evaluation, place: Place, asked: Asked) -> Iterator[Fault]
     if not asked.form.simple or asked.form.gathers:
         raise Undecidable(f"{where} has no version set, and its result does not show single rows")
     own = evaluation.own(place)
-    done = evaluation.done[place]
-    candidates = [
-        (number, version, shown)
-        for number in range(len(world.objects.table))
-        if world.objects.table[number] in asked.form.tables
-        for version in _visible(evaluation, place, number, own)
-        if (shown := _shown(evaluation, asked, number, version)) is not None
-    ]
     for row in recorded:
-        fits = [(number, version) for number, version, shown in candidates if same_rows(shown, row)]
+        fits = [
+            (number, version)
+            for number, version in _candidates(evaluation, index, place, asked, row)
+            if (shown := _shown(evaluation, asked, number, version)) is not None and same_rows(shown, row)
+        ]
         if len(fits) > 1:
             writers = [None if one is None else world.history.transactions[one[0]].id for _, one in fits]
             raise Undecidable(duplicate(name, f"{shown_row(row)} in its operation {place[1]}", writers))
@@ -58,7 +79,25 @@ def _read(evaluation: Evaluation, place: Place, asked: Asked) -> Iterator[Fault]
             continue
         number, version = fits[0]
         if number not in own:
-            done.used.append((number, version))
+            evaluation.done[place].used.append((number, version))
+
+
+def _candidates(
+    evaluation: Evaluation, index: _Index, place: Place, asked: Asked, row: Sequence[Any]
+) -> Iterator[Version]:
+    """The versions that a row of a result may be: its transaction's own, and of other objects those that others installed."""
+    (table,), own = asked.form.tables, evaluation.own(place)
+    of = evaluation.world.objects.table
+    shows = asked.form.shows
+    if shows is None or shows[0] >= len(row):
+        for number in range(len(of)):
+            if of[number] == table:
+                yield from ((number, version) for version in _visible(evaluation, place, number, own))
+        return
+    yield from ((number, version) for number, version in own.items() if of[number] == table)
+    for number, version in index.holding(table, shows[1], comparable(row[shows[0]])):
+        if number not in own and (version is None or version[0] != place[0]):
+            yield number, version
 
 
 def _visible(evaluation: Evaluation, place: Place, number: int, own: Mapping[int, Place]) -> Sequence[Place | None]:
@@ -112,11 +151,7 @@ def _overwritten(evaluation: Evaluation, place: Place, asked: Asked) -> Iterator
 
 def _shown(evaluation: Evaluation, asked: Asked, number: int, version: Place | None) -> Row | None:
     """What a query shows of one version; ``None`` if it does not match."""
-    world = evaluation.world
-    try:
-        row = evaluation.content(number, version)
-    except Unknown:
-        return None
+    world, row = evaluation.world, _content(evaluation, number, version)
     if row is None:
         return None
     changes: list[dict[int, Row | None]] = [{} for _ in world.catalog.tables]
@@ -125,3 +160,11 @@ def _shown(evaluation: Evaluation, asked: Asked, number: int, version: Place | N
     running.evaluated()
     answer = running.answer
     return None if answer is None or not answer.rows else answer.rows[0][: asked.form.width]
+
+
+def _content(evaluation: Evaluation, number: int, version: Place | None) -> Row | None:
+    """What a version holds; ``None`` if nothing, or nobody knows."""
+    try:
+        return evaluation.content(number, version)
+    except Unknown:
+        return None
