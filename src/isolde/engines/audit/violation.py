@@ -27,6 +27,8 @@ CORE_MAX = 60
 """Of longer prefixes only the last transaction is looked at, unless a part of the log shows the contradiction by itself."""
 EXACT_MAX = 60
 """Of longer logs not every beginning is judged anew."""
+TOLD_MAX = 5
+"""Answers that are tried whether they would have been right."""
 BLAMED_MAX = 2_000
 """States, the newest first, on which an answer is compared with what it should be."""
 
@@ -130,14 +132,16 @@ def _blamed(log: Log, reading: Reading, entries: Sequence[Entry], last: Entry, t
     if len(entries) <= EXACT_MAX:
         # They are judged from the first rows on.
         timeline.stand(0)
-    right = [failure for failure in reversed(distinct.values()) if _would_hold(log, reading, entries, last, failure)]
+    deadline = time.monotonic() + CORE_S
+    tried = list(reversed(distinct.values()))[:TOLD_MAX]
+    right = [one for one in tried if _would_hold(log, reading, entries, last, one, deadline)]
     if not right:
         return _contradiction(last)
     gives = [_answer_text(ask, failure) for failure in right]
     where = _WHERE[reading.reads]
     sentence = (
         f"statement {furthest} of {txn_name(last.id)}, '{_short(ask.text)}', {_observed_text(ask)}; {where} it"
-        f" {' or '.join(gives[:3])}{' or something else' if len(gives) > 3 else ''}."
+        f" {' or '.join(gives[:3])}{' or something else' if len(gives) > 3 or len(distinct) > len(tried) else ''}."
     )
     return Blame(furthest, right[0].expected(), _observed(ask), sentence)
 
@@ -165,7 +169,9 @@ def _precedes(one: Entry, other: Entry) -> bool:
     return one.end is not None and other.start is not None and one.end < other.start
 
 
-def _would_hold(log: Log, reading: Reading, entries: Sequence[Entry], last: Entry, failure: Mismatch) -> bool:
+def _would_hold(
+    log: Log, reading: Reading, entries: Sequence[Entry], last: Entry, failure: Mismatch, deadline: float
+) -> bool:
     """Whether an order explains the beginning with this answer, and without what the last transaction did after it. Of a long
     beginning that is taken for granted.
     """
@@ -175,7 +181,7 @@ def _would_hold(log: Log, reading: Reading, entries: Sequence[Entry], last: Entr
     ask = replace(last.asks[place], rows=failure.rows, count=failure.count, error=failure.error)
     asked = replace(last, asks=(*last.asks[:place], ask))
     # What was learned is about the answers as they are.
-    found = decide(replace(log, entries=[*entries[:-1], asked], learned={}), reading, Allowance(CORE_STEPS))
+    found = decide(replace(log, entries=[*entries[:-1], asked], learned={}), reading, Allowance(CORE_STEPS, deadline))
     return found.end is End.FOUND
 
 
