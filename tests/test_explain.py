@@ -94,7 +94,7 @@ def test_what_two_keys_are_told_is_a_g0_of_the_database() -> None:
 
 def test_told_edges_are_counted_and_marked_apart() -> None:
     report, text = reported(TOLD, SER)
-    assert "1 overwrites only told" in text
+    assert "1 overwrite only told" in text
     assert "(A versions line tells that order.)" in text
     evidence = document(report)["results"][0]["evidence"]
     assert (evidence["told_ww"], evidence["told_rw"]) == (1, 0)

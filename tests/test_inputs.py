@@ -36,7 +36,7 @@ def test_the_name_of_a_file_need_not_be_utf8(tmp_path: Path) -> None:
         ran = isolde("check", good, *options)
         assert ran.returncode == (2 if bad in options else 0), ran.stderr
         assert b"Traceback" not in ran.stderr
-    assert b"h\\xff.jsonl: 1 transactions" in isolde("check", good).stdout
+    assert b"h\\xff.jsonl: 1 transaction " in isolde("check", good).stdout
     ran = isolde("convert", good, os.fsencode(tmp_path) + b"/\xfd.parquet")
     assert (ran.returncode, ran.stderr) == (0, b"")
     ran = isolde("check", os.fsencode(tmp_path) + b"/none\xff")

@@ -33,7 +33,9 @@ def history_of(text: str, file: str) -> History:
             transactions.append(Transaction(entry["tid"], entry["sid"], ops))
         except (KeyError, TypeError, ValueError) as error:
             wanted = "a transaction of TimeKiller: tid, sid, cts with p and l, ops with t, k and v"
-            raise InputError(f"{file}: transaction {place}: expected {wanted}; {error!r}") from error
+            found = "other kinds of JSON" if isinstance(error, TypeError) else str(error)
+            said = f"there is no {error}" if isinstance(error, KeyError) else f"not {found}"
+            raise InputError(f"{file}: transaction {place}: expected {wanted}; {said}") from error
     if len(set(commits)) == len(commits):
         order = {commit: serial for serial, commit in enumerate(sorted(commits))}
         numbered = zip(transactions, commits, strict=True)
