@@ -50,11 +50,7 @@ class Changes:
         before = self._seen_before(change)
         search, check = timeline.changing(self.book) if pointed else timeline.passing(self.book)
         found, again = self.path.view(search), self.path.view(check)
-        seen = self._tables(found if before is None else self.path.view(before))
-        if before is not None:
-            self.path.read(change, env, before, before)
-            # Of several rows each is asked for at a time of its own.
-            seen = seen if pointed else replace(seen, dirty=True)
+        seen = self._tables(found) if before is None else self._asked_before(change, before, pointed=pointed)
 
         def matches(view: View, key: Key) -> Term:
             inside = env.copy()
@@ -115,6 +111,13 @@ class Changes:
         if self.path.timeline.current and any(map(asks, nodes)):
             return self.path.timeline.newest(self.book)
         return None
+
+    def _asked_before(self, change: Update | Delete, before: Base, *, pointed: bool) -> Tables:
+        """What answers queries inside of a change from a state before its rows were waited for."""
+        self.path.read(change, self.path.env.copy(), before, before)
+        seen = self._tables(self.path.view(before))
+        # Of several rows each is asked for at a time of its own.
+        return seen if pointed else replace(seen, dirty=True)
 
     def _alone(self, info: TableInfo, hit: Callable[[Book, Key], Term]) -> tuple[Key, Term]:
         """A row such that either no other is hit, or there are two that are."""
