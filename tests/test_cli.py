@@ -118,7 +118,7 @@ def test_the_exit_status_says_what_happened(situation: str, json_option: list[st
 COMPLAINTS: dict[str, tuple[list[str], str]] = {
     "malformed": (["check", "bad.jsonl"], f"isolde: bad.jsonl:1: {BAD_MESSAGE}\n"),
     "no such file": (["check", "none.jsonl"], "isolde: none.jsonl: No such file or directory\n"),
-    "a directory": (["check", "."], "isolde: .: Is a directory\n"),
+    "a directory": (["check", "d.jsonl"], "isolde: d.jsonl: Is a directory\n"),
     "a level misspelled": (["check", "-l", "snapshot-isolaton", "good.txt"], "isolde: unknown isolation level 'snapshot-isolaton'; did you mean 'snapshot-isolation'?\n"),
     "a level that is not decided": (["check", "-l", "PL-2+", "good.txt"], "isolde: the level 'PL-2+' is not decided: it lies between pl-2 and snapshot-isolation, which implies it\n"),
     "a level like no other": (["check", "-l", "zzz", "good.txt"], "isolde: unknown isolation level 'zzz'; 'isolde levels' lists them\n"),

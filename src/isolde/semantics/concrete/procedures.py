@@ -19,7 +19,6 @@ from isolde.semantics.core.relations import Query, Statement
 from isolde.semantics.core.steps import Assign, AssignRow, Routine, Step
 from isolde.semantics.core.values.python import fitting
 from isolde.semantics.core.values.rows import one_at_most
-from isolde.tx.dialects import Dialect
 
 
 def procedure_function(unit: Unit, catalog: Catalog, routine: Routine, name: str, tells: bool = False) -> None:
@@ -148,7 +147,7 @@ class _Procedure:
     def _run(self, step: core.Run) -> None:
         writer = self.writer
         writer.line(f"rows = {self._call(step.statement)}")
-        if self.tells and self.catalog.dialect is Dialect.MYSQL:
+        if self.tells and self.catalog.rules.calls_answer_queries:
             # The rows of a statement that nobody in the procedure looks at go to the client.
             if isinstance(step.statement, Query):
                 writer.line("S.shows(rows)")

@@ -172,6 +172,8 @@ class Model(ABC):
     """
 
     dialect: Dialect
+    sets_level_of_open = False
+    """Whether SET TRANSACTION is about the transaction that is open; else about the next one."""
 
     def __init__(
         self,

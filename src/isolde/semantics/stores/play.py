@@ -203,7 +203,7 @@ class Playing:
     def _with_level(self, way: _Way, session: str, scope: str, level: str) -> _Way:
         """SET TRANSACTION is of the transaction that is open in PostgreSQL, and of the next one elsewhere."""
         store_level(self.model.store, level, self.model.settings)
-        begun, here = session in way.state.open, self.model.dialect is Dialect.POSTGRESQL
+        begun, here = session in way.state.open, self.model.sets_level_of_open
         if scope == "transaction" and begun and not (here and session in way.fresh):
             raise UsageError("SET TRANSACTION stands before the first statement of its transaction")
         if scope == "session" or not here:

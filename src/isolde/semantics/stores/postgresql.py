@@ -77,6 +77,7 @@ class PostgreSQL(Model):
     """
 
     dialect = Dialect.POSTGRESQL
+    sets_level_of_open = True
     deadlock_ends = False
 
     @property

@@ -125,6 +125,8 @@ class Rules(ABC):
     # Transactions and procedures
     errors_end_transactions: ClassVar[bool] = False
     """Whether a transaction in which a statement failed can only be rolled back (PostgreSQL)."""
+    calls_answer_queries: ClassVar[bool] = False
+    """Whether the rows of a query that a procedure does nothing with are the answer of its call (MySQL)."""
     shares_cursors: ClassVar[bool] = False
     """Whether a cursor's name is known in the whole transaction, and not in its procedure alone (PostgreSQL)."""
     conditions_are_boolean: ClassVar[bool] = False

@@ -203,6 +203,7 @@ class MySQL(Rules):
     scalar_ahead = True
     computes_both_bounds = True
     assigns_one_by_one = True
+    calls_answer_queries = True
     counts_changed = True
     needs_defaults = True
     shows_rows_before = True
