@@ -20,6 +20,7 @@ LINES_MAX = 80
 LARGER = {
     "isolde._core.synthetic.generate": "one parameter for each setting of the generator, all by keyword",
     "isolde._core.plans.Plans.__init__": "the same, for plans",
+    "isolde.semantics.core.primitives.primitive": "one row of the table of primitives, a parameter a column",
     "isolde.engines.check.decide.check": "the options of a check, all by keyword, and one question a level",
     "isolde.workloads.applications.rubis.random_browse": "a transaction of RUBiS has the parameters that RUBiS gives it",
     "isolde.workloads.applications.tpcc.payment": "a transaction of TPC-C has the parameters and steps that TPC-C gives it",

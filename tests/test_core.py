@@ -78,7 +78,7 @@ def test_the_inline_text_of_a_primitive_computes_what_its_function_does(name: st
 def test_every_error_of_a_primitive_is_a_kind_that_errors_have() -> None:
     kinds = {"division-by-zero", "out-of-range", "conversion", "cardinality", "not-null", "type", "name"}
     for primitive in PRIMITIVES.values():
-        assert set(primitive.errors.split()) <= kinds, primitive.name
+        assert primitive.errors <= kinds, primitive.name
         assert primitive.errors or not primitive.partial, primitive.name
 
 

@@ -39,7 +39,7 @@ SAYS = [
     (MY, "SELECT a | b & c << 1, a * b ^ c", "SELECT a | (b & (c << 1)), a * (b ^ c)"),
     (PG, "SELECT a NOT IN (1, 2), a NOT LIKE 'x%', NOT a BETWEEN 1 AND 2", "SELECT a NOT IN (1, 2), NOT (a LIKE 'x%'), a NOT BETWEEN 1 AND 2"),
     (PG, "SELECT COUNT(*), COUNT(DISTINCT a), SUM(a + 1) FROM t GROUP BY b HAVING MAX(a) > 1", "SELECT COUNT(*), COUNT(DISTINCT a), SUM(a + 1) FROM t GROUP BY b HAVING MAX(a) > 1"),
-    (PG, "SELECT a AS x, b FROM t ORDER BY x DESC, 2", "SELECT a AS x, b FROM t ORDER BY x DESC, b"),
+    (PG, "SELECT a AS x, b FROM t ORDER BY x DESC, 2", "SELECT a AS x, b FROM t ORDER BY a DESC, b"),
     (PG, "SELECT b, COUNT(*) FROM t GROUP BY 1", "SELECT b, COUNT(*) FROM t GROUP BY b"),
     (MY, "SELECT a FROM t LIMIT 2, 3", "SELECT a FROM t LIMIT 3 OFFSET 2"),
     (PG, "SELECT a FROM t FETCH FIRST 3 ROWS ONLY", "SELECT a FROM t LIMIT 3"),

@@ -276,7 +276,7 @@ class _Run:
         """COUNT(*): a number that is 0 if and only if there is no record."""
         grouping = query.grouping
         assert grouping is not None
-        plain = [one for one in grouping.aggregates if one.smt == "count"]
+        plain = [one for one in grouping.aggregates if getattr(one.function, "__name__", "") == "len"]
         if not grouping.whole or grouping.having or len(plain) != len(grouping.aggregates):
             raise outside("an aggregate other than COUNT")
         env = way.env.copy()

@@ -98,7 +98,9 @@ class _Change:
         writer.line(f"count = {count}")
         values = tuple_text([self.body.text(output.value) for output in outputs])
         writer.line("out = []")
-        writer.block(f"for r{row} in {rows}:", f"out.append({values})")
+        writer.open(f"for r{row} in {rows}:")
+        writer.line(f"out.append({values})")
+        writer.indent = 1
         writer.line("return count, out")
 
     # INSERT
@@ -170,7 +172,9 @@ class _Change:
         name = self.unit.fresh("q")
         writer, body = Writer(2), Body(self.unit, query_function)
         if conflict.where:
-            writer.block(f"if not ({body.conditions(conflict.where)}):", "return None")
+            writer.open(f"if not ({body.conditions(conflict.where)}):")
+            writer.line("return None")
+            writer.indent = 2
         writer.line(f"return {assigned_row(body, Scan(conflict.old, info), conflict.sets, writer)}")
         self.writer.open(f"def {name}(r{conflict.old}, r{conflict.new}):")
         for memo in body.memos:
@@ -199,10 +203,14 @@ def row_check(checks: RowChecks) -> constraints.RowCheck:
     body = Body(unit, query_function)
     failed, row = unit.ref(broken), f"r{checks.source}"
     for place, reason in checks.nonnull:
-        writer.block(f"if {row}[{place}] is None:", f"raise {failed}('not-null', {reason!r})")
+        writer.open(f"if {row}[{place}] is None:")
+        writer.line(f"raise {failed}('not-null', {reason!r})")
+        writer.indent -= 1
     # The row is known not to be null where it must not be, only from here on.
     for condition, reason in checks.checks:
-        writer.block(f"if {body.text(condition)} is False:", f"raise {failed}('check', {reason!r})")
+        writer.open(f"if {body.text(condition)} is False:")
+        writer.line(f"raise {failed}('check', {reason!r})")
+        writer.indent -= 1
     unit.functions.append("\n".join([f"def check_row({row}):", *[f"    {memo}" for memo in body.memos], *writer.lines]))
     checked: constraints.RowCheck = unit.finish("check_row")
     return checked

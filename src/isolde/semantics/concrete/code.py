@@ -21,13 +21,6 @@ class Writer:
         self.line(text)
         self.indent += 1
 
-    def block(self, text: str, *inside: str) -> None:
-        """A statement with these lines in it."""
-        self.open(text)
-        for line in inside:
-            self.line(line)
-        self.indent -= 1
-
 
 class Unit:
     """One unit of generated code. ``S`` is the store in it, ``r1`` a row, ``v1`` a variable, ``b1`` a value that was bound."""

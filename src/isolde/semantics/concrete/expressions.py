@@ -38,10 +38,6 @@ QueryFunction = Callable[[Unit, Query, bool], str]
 """Writes the function of a query (the last argument: of whether it has a row) and gives its name."""
 
 
-_NAMED = frozenset({Aggregated, Bound, Constant, Variable})
-"""What is computed already and has a name in generated code."""
-
-
 class Body:
     """The body of one generated function. ``repeated``: it may run several times while tables change, so that a query in it is
     not remembered.
@@ -126,7 +122,7 @@ class Body:
     def _apply(self, node: Apply) -> str:
         """The primitive's text, null where an operand is. All operands are computed: a null hides no error of a later one."""
         primitive, arguments = node.primitive, node.arguments
-        if self._is_hoisted(node):
+        if self.hoists and converts_parameter(node):
             name = self.unit.fresh("m")
             self.memos.append(f"{name} = {self._lifted(node)}")
             return name
@@ -137,10 +133,6 @@ class Body:
         if not primitive.strict:
             return self._called(node, [self.text(argument) for argument in arguments])
         return self._lifted(node)
-
-    def _is_hoisted(self, node: Expression) -> bool:
-        """Whether it is computed once, before any row is looked at."""
-        return self.hoists and converts_parameter(node)
 
     def _lifted(self, node: Apply) -> str:
         tests, called = self._tested(node)
@@ -161,7 +153,7 @@ class Body:
             isinstance(inner, Apply)
             and inner.primitive.strict
             and not inner.primitive.nullable
-            and not self._is_hoisted(inner)
+            and not (self.hoists and converts_parameter(inner))
             and all(isinstance(argument, Constant) and argument.nonnull for argument in arguments[1:])
         ):
             # A conversion of what is computed is null exactly where that is: one test does for both.
@@ -169,11 +161,9 @@ class Body:
             return tests, self._called(node, [text, *map(self.text, arguments[1:])])
         for argument in arguments:
             text = self.text(argument)
-            kind = type(argument)
-            named = kind in _NAMED or (kind is Apply and self._is_hoisted(argument))
-            if argument.nonnull and (certain or named or kind is Column):
+            if argument.nonnull and (certain or isinstance(argument, (Column, Constant, Variable, Bound))):
                 texts.append(text)
-            elif named:
+            elif text.isidentifier():
                 texts.append(text)
                 tests.append(f"{text} is None")
             else:

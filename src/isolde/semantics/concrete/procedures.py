@@ -134,8 +134,9 @@ class _Procedure:
                 reason = self.body.text(step.reason) if step.reason is not None else "None"
                 writer.line(f"raise {unit.ref(AbortSignal)}({reason})")
             case core.Assert():
-                raised = f"raise {unit.ref(AssertionSignal)}({step.message!r})"
-                writer.block(f"if not ({self.body.condition(step.condition)}):", raised)
+                writer.open(f"if not ({self.body.condition(step.condition)}):")
+                writer.line(f"raise {unit.ref(AssertionSignal)}({step.message!r})")
+                writer.indent -= 1
             case core.NeedRecords():
                 for name, slot in step.records:
                     writer.line(f"{unit.ref(need_record)}({name!r}, v{slot})")
@@ -161,7 +162,9 @@ class _Procedure:
         writer, row = self.writer, f"r{step.source}"
         writer.line(f"rows = {self._rows(step.statement)}")
         if step.required:
-            writer.block("if not rows:", f"raise {self.unit.ref(AbortSignal)}('no row')")
+            writer.open("if not rows:")
+            writer.line(f"raise {self.unit.ref(AbortSignal)}('no row')")
+            writer.indent -= 1
         if step.single:
             writer.line(f"{self.unit.ref(one_at_most)}(rows)")
         writer.line(f"{row} = rows[0] if rows else None")
@@ -183,7 +186,9 @@ class _Procedure:
         if keep:
             writer.open(f"if {row} is not None:")
         elif any(isinstance(assign, Assign) for assign in assigns):
-            writer.block(f"if {row} is None:", f"{row} = (None,) * {len(assigns)}")
+            writer.open(f"if {row} is None:")
+            writer.line(f"{row} = (None,) * {len(assigns)}")
+            writer.indent -= 1
         self._assign(assigns)
         writer.indent -= keep
 
@@ -223,8 +228,13 @@ class _Procedure:
         writer.indent -= 1
         # A jump that meant a loop further out goes on there.
         if depth:
-            writer.block(f"if leave{depth - 1}:", "break")
-            writer.block(f"if again{depth - 1}:", f"again{depth - 1} = False", "continue")
+            writer.open(f"if leave{depth - 1}:")
+            writer.line("break")
+            writer.indent -= 1
+            writer.open(f"if again{depth - 1}:")
+            writer.line(f"again{depth - 1} = False")
+            writer.line("continue")
+            writer.indent -= 1
 
     def _jump(self, step: core.Jump, depth: int) -> None:
         writer, inner = self.writer, depth - 1

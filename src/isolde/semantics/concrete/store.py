@@ -6,7 +6,6 @@ compiled form belongs to the schema and the dialect, and is shared by copies of 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -96,13 +95,16 @@ class Compiled:
     def _given(self, value: Any) -> ValueType:
         if not isinstance(value, tuple):
             return self.rules.given(value)
-        # Of an empty list, the parameter tells what its elements would have been.
-        return rows_of(
-            tuple((f"element{place}", self._common(column)) for place, column in enumerate(zip_longest(*value)))
-        )
+        if not value:
+            # What its elements would have been is told by the parameter.
+            return rows_of(())
+        widths = {len(row) for row in value}
+        if len(widths) > 1 or 0 in widths:
+            raise ExecutionError("type", "the tuples of a list have to be of one length, and not empty")
+        return rows_of(tuple((f"element{place}", self._common(value, place)) for place in range(widths.pop())))
 
-    def _common(self, column: Iterable[Any]) -> ValueType:
-        nodes = [ConstantNode(None, self.rules.given(value)) for value in column if value is not None]
+    def _common(self, rows: Sequence[Sequence[Any]], place: int) -> ValueType:
+        nodes = [ConstantNode(None, self.rules.given(row[place])) for row in rows if row[place] is not None]
         if len({node.type.sort for node in nodes}) > 1:
             raise ExecutionError("type", "the values of a list have to be of one type")
         return self.rules.common(nodes, "a list")[1] if nodes else NULL
@@ -186,6 +188,7 @@ class Compiled:
 
         code.function = counted
         return code
+        return Code(function, columns, isinstance(core, Query), statement, core, tuple(arguments))
 
     def _generated(self, core: CoreStatement, arguments: list[str]) -> Any:
         unit = Unit()
@@ -261,15 +264,12 @@ class Store:
 
     def transaction(self) -> Transaction:
         """A transaction; the one before must have ended."""
-        self._begin()
-        self._open = True
-        return Transaction(self)
-
-    def _begin(self) -> None:
         if self._open:
             raise UsageError("the store runs one transaction at a time; commit or roll back the one that is open")
         self.undo.clear()
         self._now = None
+        self._open = True
+        return Transaction(self)
 
     def call(self, program: Program, name: str, arguments: Mapping[str, Argument] | Sequence[Argument] = ()) -> Outcome:
         """Runs a procedure as one transaction. An ``ExecutionError`` leaves no effect, as an abort does."""
@@ -280,7 +280,10 @@ class Store:
             if unknown:
                 raise ExecutionError("name", f"{name} has no parameter {', '.join(sorted(unknown))}")
             arguments = [arguments.get(local.name) for local in parameters]
-        self._begin()
+        if self._open:
+            raise UsageError("the store runs one transaction at a time; commit or roll back the one that is open")
+        self.undo.clear()
+        self._now = None
         self.steps_left = self.steps_max
         self.portals = set()
         try:
@@ -289,10 +292,12 @@ class Store:
                 refuse_unlike_python(procedure.parameters, arguments, sent)
             self.counts_found = procedure is not None and procedure.strict
             values = self.called(program, name, [_as_database_has_it(argument, sent) for argument in arguments])
-        except (AbortSignal, AssertionSignal) as signal:
+        except AbortSignal as signal:
             take_back(self.undo, 0)
-            ending = Ending.ABORTED if isinstance(signal, AbortSignal) else Ending.ASSERTION_FAILED
-            return Outcome(ending, reason=signal.reason)
+            return Outcome(Ending.ABORTED, reason=signal.reason)
+        except AssertionSignal as signal:
+            take_back(self.undo, 0)
+            return Outcome(Ending.ASSERTION_FAILED, reason=signal.reason)
         except BaseException:
             take_back(self.undo, 0)
             raise
@@ -376,13 +381,19 @@ class Store:
 
     def same_state(self, other: Store) -> bool:
         """Whether both hold the same rows; neither the order nor the counters of ids count."""
-        rows, theirs = self.state(), other.state()
-        return all(Counter(rows[table]) == Counter(theirs[table]) for table in rows)
+        return all(_bag(mine) == _bag(theirs) for mine, theirs in zip(self.tables, other.tables, strict=True))
 
     def __eq__(self, other: object) -> bool:
         return self.same_state(other) if isinstance(other, Store) else NotImplemented
 
     __hash__ = object.__hash__
+
+
+def _bag(table: TableView) -> dict[Row, int]:
+    counted: dict[Row, int] = {}
+    for _, row in table.all():
+        counted[row] = counted.get(row, 0) + 1
+    return counted
 
 
 def _as_database_has_it(argument: Argument, sent: Mapping[type, Callable[[Any], Any]]) -> Any:

@@ -11,7 +11,7 @@ from isolde.semantics.core.catalog import Catalog
 from isolde.semantics.core.dialects import Rules, rules_of
 from isolde.semantics.core.elaborate_expressions import ExpressionElaborator
 from isolde.semantics.core.labels import label
-from isolde.semantics.core.nodes import Column, Constant, Expression, below, query_of
+from isolde.semantics.core.nodes import Column, Constant, Expression
 from isolde.semantics.core.relations import Derived, Distinct, Grouping, Join, OrderKey, Output, Query, Scan, Source
 from isolde.semantics.core.scope import Aggregates, Named, Scope
 from isolde.semantics.core.types import Sort, outside
@@ -65,7 +65,7 @@ class _QueryElaborator:
             or any(has_aggregate(expression) for expression in (*shown, *orders))
         )
         limit, offset = self._bound(select.limit, "LIMIT"), self._bound(select.offset, "OFFSET")
-        if source is not None and self.select.source is not None:
+        if isinstance(source, Join):
             source = self._with_conditions(self.select.source, source)
         where = self.expressions.conjuncts(select.where, scope)
         keys = [self.expressions.expression(expression, scope) for expression in select.group_by]
@@ -85,7 +85,6 @@ class _QueryElaborator:
         grouping = None
         if grouped:
             assert scope.aggregates is not None
-            self._refuse_grouped_correlation([*values, *having, *(part.key for part in order)])
             open_ = tuple(
                 key
                 for key, expression in zip(keys, select.group_by, strict=True)
@@ -101,7 +100,7 @@ class _QueryElaborator:
             )
         query = Query(
             outputs=outputs,
-            source=self._pruned(source) if source is not None and self.derived else source,
+            source=self._pruned(source) if self.derived else source,
             where=where,
             grouping=grouping,
             distinct=distinct,
@@ -137,10 +136,9 @@ class _QueryElaborator:
         self.rules.check_derived_table(source.query)
         assert self.scope.parent is not None
         query = self.elaborator.query(source.query, self.scope.parent, self.rules)
-        if query.correlated:
-            raise outside(
-                "a query in FROM with columns of a query around it", "MariaDB does not find them; join the tables"
-            )
+        if query.correlated and not self.rules.correlates_derived_tables:
+            raise outside("a query in FROM with columns of a query around it, in MySQL", "MariaDB does not find them")
+        self.scope.reads_rows.update(dict.fromkeys(query.reads_rows))
         self.scope.reads_variables.update(dict.fromkeys(query.reads_variables))
         derived = Derived(self.elaborator.fresh(), query)
         columns: dict[str, Expression] = {
@@ -152,17 +150,22 @@ class _QueryElaborator:
         self.derived[derived.id] = self.scope.add(Named(source.alias, derived.id, columns))
         return derived
 
-    def _with_conditions(self, node: qu.Source, source: Source) -> Source:
+    def _with_conditions(self, node: qu.Source | None, source: Source | None) -> Source | None:
         if not isinstance(node, qu.Join) or not isinstance(source, Join):
             return source
         left, right = self._with_conditions(node.left, source.left), self._with_conditions(node.right, source.right)
+        assert left is not None
+        assert right is not None
         return Join(source.outer, left, right, self.expressions.conjuncts(node.on, self.scope))
 
-    def _pruned(self, source: Source) -> Source:
+    def _pruned(self, source: Source | None) -> Source | None:
         """Columns of a query in FROM that nobody reads are not computed (projection pruning)."""
         match source:
             case Join():
-                return replace(source, left=self._pruned(source.left), right=self._pruned(source.right))
+                left, right = self._pruned(source.left), self._pruned(source.right)
+                assert left is not None
+                assert right is not None
+                return replace(source, left=left, right=right)
             case Derived(id_, query) if query.distinct is None:
                 used = self.derived[id_].used
                 if all(place in used or _costless(output.value) for place, output in enumerate(query.outputs)):
@@ -178,7 +181,7 @@ class _QueryElaborator:
     # SELECT, GROUP BY, ORDER BY
 
     def _without_aliases(self, select: Select, items: list[tuple[str, tx.Expression]]) -> Select:
-        """ORDER BY and GROUP BY may name a column of the result."""
+        """ORDER BY and GROUP BY may name a column of the result, or give its number."""
         if not select.order_by and not select.group_by:
             return select
         for expression in (*(order.expression for order in select.order_by), *select.group_by):
@@ -195,6 +198,10 @@ class _QueryElaborator:
     def _meant(
         self, expression: tx.Expression, items: list[tuple[str, tx.Expression]], own_first: bool
     ) -> tx.Expression:
+        if isinstance(expression, tx.Literal) and type(expression.value) is int:
+            if not 1 <= expression.value <= len(items):
+                raise ExecutionError("name", f"there is no column {expression.value} in the result")
+            return items[expression.value - 1][1]
         if isinstance(expression, Name) and expression.table is None:
             column = any(expression.name in source.columns for source in self.scope.sources)
             found = list(dict.fromkeys(shown for name, shown in items if name == expression.name))
@@ -213,7 +220,7 @@ class _QueryElaborator:
                 raise ExecutionError("type", f"{what} must not use columns")
         # It sees the queries around, and none of the columns of its own.
         outside_ = Scope(self.scope.parent, inner_table_hides_outer=self.scope.inner_table_hides_outer)
-        found = self.rules.bound(self.expressions.expression(bound, outside_))
+        found = self.rules.bound(self.expressions.expression(bound, outside_), what)
         self.scope.reads_rows.update(outside_.reads_rows)
         self.scope.reads_variables.update(outside_.reads_variables)
         return found
@@ -222,8 +229,8 @@ class _QueryElaborator:
         nulls_first = order.nulls_first
         if nulls_first is None:
             nulls_first = order.descending if self.rules.nulls_last_ascending else not order.descending
-        else:
-            self.rules.refuse_lacking("NULLS FIRST and NULLS LAST")
+        elif not self.rules.orders_nulls:
+            raise outside("NULLS FIRST and NULLS LAST in MySQL", "order by x IS NULL first")
         key = self.rules.sort_key(self.expressions.expression(order.expression, self.scope))
         return OrderKey(key, order.descending, nulls_first)
 
@@ -231,6 +238,8 @@ class _QueryElaborator:
         rules = self.rules
         for order in select.order_by:
             if order.expression not in shown:
+                if rules.results_are_determined:
+                    raise ExecutionError("type", "for SELECT DISTINCT, ORDER BY expressions must appear in the result")
                 raise outside("SELECT DISTINCT ordered by what is not in the result")
         for value in values:
             if rules.rounds_distinct_floats and value.type.sort is Sort.FLOAT and not isinstance(value, Column):
@@ -250,15 +259,23 @@ class _QueryElaborator:
             source = self._source(expression)
             if source is not None and not self._keyed(source, expression, select):
                 what = f"column {expression.name}, which is not determined by GROUP BY,"
+                if self.rules.results_are_determined:
+                    raise ExecutionError("type", f"{what} must appear in GROUP BY or in an aggregate")
                 raise outside(what, "add it to GROUP BY, or use MIN")
             return
         for part in _children(expression):
-            self._refuse_undetermined(part, select)
+            if isinstance(part, Select):
+                self._refuse_grouped_correlation(part)
+            else:
+                self._refuse_undetermined(part, select)
 
-    def _refuse_grouped_correlation(self, nodes: Iterable[Expression]) -> None:
-        own = {source.id for source in self.scope.sources}
-        inside = (query_of(part) for node in nodes for part in below(node))
-        if any(query is not None and own & set(query.reads_rows) for query in inside):
+    def _refuse_grouped_correlation(self, query: Select) -> None:
+        names = [part for part in parts(query) if isinstance(part, Name) and self._source(part) is not None]
+        own: set[str] = set()
+        for part in parts(query.source):
+            if isinstance(part, TableSource) and part.table in self.elaborator.catalog.by_name:
+                own |= {part.name, *self.elaborator.catalog.by_name[part.table].columns}
+        if names and (query.source is None or any((name.table or name.name) not in own for name in names)):
             raise outside("a query inside of a grouped query that uses its columns")
 
     def _source(self, name: Name) -> Named | None:
@@ -299,14 +316,14 @@ def _costless(node: Expression) -> bool:
 
 
 def _children(expression: tx.Expression) -> list[Any]:
-    """Expressions directly below, of queries inside nothing."""
+    """Expressions and queries directly below."""
     found: list[Any] = []
     waiting: list[Any] = [getattr(expression, part.name) for part in fields(expression)]
     while waiting:
         part = waiting.pop()
         if isinstance(part, tuple):
             waiting.extend(part)
-        elif isinstance(part, tx.Expression):
+        elif isinstance(part, (*tx.Expression.__args__, Select)):
             found.append(part)
         elif isinstance(part, tx.When):
             waiting.extend((part.condition, part.result))

@@ -63,8 +63,8 @@ class ChangeElaborator:
         # MariaDB runs an UPDATE that also reads the table as one of several tables, which computes all values first.
         one_by_one = one_by_one and len(places) > 1 and not _reads(update, update.table)
         sets = self._sets(named, info, update.assignments, one_by_one)
-        if update.returning:
-            self.rules.refuse_lacking("UPDATE … RETURNING")
+        if update.returning and not self.rules.returns_updated:
+            raise outside("UPDATE … RETURNING in MySQL", "read the row after the update")
         returning = self._returning(update.returning, scan, update.alias or update.table, deleted=False)
         self._refuse_own_changes(update)
         return core.Update(scan, where, sets, returning, tuple(self.scope.reads_variables))
@@ -105,8 +105,8 @@ class ChangeElaborator:
     def _assigned(self, info: TableInfo, assignment: Assignment) -> Expression:
         column = info.table.columns[info.column(assignment.column)]
         if isinstance(assignment.value, Default):
-            if column.generated:
-                raise outside("UPDATE of a generated id to DEFAULT", "give an id")
+            if column.generated and self.rules.ids is IdSource.RESERVED:
+                raise outside("UPDATE of a generated id to DEFAULT in MySQL")
             return self._default(info, column)
         value = self.rules.stored(self.expressions.expression(assignment.value, self.scope), column)
         return self.rules.stored_row_number(value) if info.column(column.name) == info.rowid else value
@@ -148,7 +148,7 @@ class ChangeElaborator:
     def _insert(self, insert: st.Insert) -> core.Insert:
         info = self.catalog.table(insert.table)
         self._refuse_modes(insert, info)
-        names = insert.columns or (() if insert.source == ((),) else tuple(info.columns))
+        names = insert.columns or self._first_columns(insert, info)
         places = [info.column(name) for name in names]
         if len(set(places)) < len(places):
             raise ExecutionError("name", "a column is named twice in INSERT")
@@ -194,9 +194,6 @@ class ChangeElaborator:
         assert not isinstance(insert.source, Select)
         rows = []
         for values in insert.source:
-            if not insert.columns and len(values) < len(places):
-                # PostgreSQL gives the last columns their defaults.
-                raise outside("an INSERT of fewer values than columns", "name the columns")
             if len(values) != len(places):
                 raise ExecutionError("type", "INSERT has not as many values as columns")
             cells = dict(defaults)
@@ -224,7 +221,8 @@ class ChangeElaborator:
         mode = insert.mode.value.upper()
         if insert.mode is InsertMode.PLAIN:
             return
-        self.rules.refuse_lacking(mode)
+        if not self.rules.has_insert_modes:
+            raise ExecutionError("type", f"PostgreSQL has no {mode}")
         if insert.on_conflict is not None:
             raise outside(f"{mode} with ON CONFLICT", "use one of the two: they hold for different keys")
         if insert.mode is not InsertMode.IGNORE or not self.rules.ignore_bends_values:
@@ -235,6 +233,16 @@ class ChangeElaborator:
                 raise outside("INSERT IGNORE without a value for a NOT NULL column in MySQL", "give a value")
         if isinstance(insert.source, Select):
             raise outside("INSERT IGNORE … SELECT in MySQL", "IGNORE also bends values to the columns' types")
+
+    def _first_columns(self, insert: st.Insert, info: TableInfo) -> tuple[str, ...]:
+        """The columns of an INSERT that names none: none for DEFAULT VALUES, in PostgreSQL as many as there are values."""
+        columns = tuple(column.name for column in info.table.columns)
+        if isinstance(insert.source, Select):
+            return columns
+        sizes = {len(row) for row in insert.source}
+        if sizes == {0}:
+            return ()
+        return columns[: max(sizes)] if self.rules.fills_last_columns else columns
 
     def _cell(self, info: TableInfo, insert: st.Insert, place: int, value: Expression) -> Expression:
         """What is stored. SQLite's REPLACE puts the default in place of a null that a column does not take."""
@@ -253,10 +261,10 @@ class ChangeElaborator:
         target = self._target(info, conflict)
         if not conflict.assignments:
             return OnConflict(target, old.id, new.id, (), (), False)
-        if conflict.where is not None:
-            self.rules.refuse_lacking("ON CONFLICT … WHERE")
-        if not conflict.columns:
-            self.rules.refuse_lacking("ON CONFLICT DO UPDATE without a key")
+        if self.rules.has_on_duplicate_key and conflict.where is not None:
+            raise ExecutionError("type", "ON DUPLICATE KEY UPDATE has no WHERE")
+        if self.rules.conflict_update_needs_key and not conflict.columns:
+            raise ExecutionError("type", "ON CONFLICT DO UPDATE needs the columns of a key")
         # A plain name is the row's own; what was to be inserted is only ever excluded.c.
         around = self.scope.inside()
         around.add_table("excluded", new)
@@ -283,15 +291,23 @@ class ChangeElaborator:
         return found
 
     def _ordered(self, select: Select) -> bool:
-        """Whether the order of rows is known or does not matter: ORDER BY names a key of the table, or all are alike."""
-        if all(isinstance(item, Item) and isinstance(item.expression, Literal) for item in select.items):
+        """Whether ORDER BY leaves no two different rows in an open order: it names all that is selected, all that is grouped
+        by, or a key of the one table that is read.
+        """
+        named = [order.expression for order in select.order_by]
+        if select.group_by:
+            return set(select.group_by) <= set(named)
+        # In MySQL different texts may be equal, and a plain name in a procedure may be a variable: neither orders anything.
+        exact = not self.rules.folds_texts
+        if exact and all(
+            isinstance(item, Item) and (isinstance(item.expression, Literal) or item.expression in named)
+            for item in select.items
+        ):
             return True
-        if not isinstance(select.source, TableSource) or select.group_by:
+        if not isinstance(select.source, TableSource):
             return False
-        info, named = self.catalog.table(select.source.table), [order.expression for order in select.order_by]
-        # In a procedure of MySQL, a plain name may be a variable, which orders nothing.
-        sure = not self.rules.folds_texts
-        names = {name.name for name in named if isinstance(name, Name) and (sure or name.table is not None)}
+        info = self.catalog.table(select.source.table)
+        names = {name.name for name in named if isinstance(name, Name) and (exact or name.table is not None)}
         keys = [unique for unique in info.uniques if all(info.nonnull[place] for place in unique)]
         return any(names >= {info.table.columns[place].name for place in key} for key in keys)
 

@@ -10,7 +10,7 @@ from isolde.errors import ExecutionError
 from isolde.semantics.core import primitives
 from isolde.semantics.core.dialects import Rules
 from isolde.semantics.core.dialects.base import all_null, is_plain, typed
-from isolde.semantics.core.dialects.shared import COMPARISONS
+from isolde.semantics.core.evaluate import constant_value
 from isolde.semantics.core.nodes import (
     Aggregated,
     Apply,
@@ -24,9 +24,11 @@ from isolde.semantics.core.nodes import (
     Fail,
     Member,
     Scalar,
+    below,
+    is_constant,
     is_stored,
 )
-from isolde.semantics.core.primitives import Primitive
+from isolde.semantics.core.primitives import Primitive, primitive
 from isolde.semantics.core.relations import Aggregate
 from isolde.semantics.core.scope import Aggregates, Scope
 from isolde.semantics.core.types import BIGINT, BOOLEAN, NULL, TEXT, Sort, outside
@@ -39,8 +41,19 @@ if TYPE_CHECKING:
     from isolde.semantics.core.elaborate import Elaborator
 
 LOGIC = frozenset({Binary.AND, Binary.OR, Binary.XOR})
+COMPARING = frozenset(
+    {
+        Binary.EQUAL,
+        Binary.NOT_EQUAL,
+        Binary.LESS,
+        Binary.LESS_EQUAL,
+        Binary.GREATER,
+        Binary.GREATER_EQUAL,
+        Binary.SAME,
+    }
+)
 _PYTHON: dict[Binary | Function, Primitive] = {
-    key: Primitive(f"python {key.value}", python.checked(function), strict=False, errors="not-null type")
+    key: primitive(f"python {key.value}", python.checked(function), strict=False, errors="not-null type")
     for key, function in (
         (Binary.LESS, operator.lt),
         (Binary.LESS_EQUAL, operator.le),
@@ -55,24 +68,24 @@ _PYTHON: dict[Binary | Function, Primitive] = {
 _PYTHON[Binary.SAME] = primitives.SAME
 _PYTHON_ERRORS = "not-null type out-of-range"
 _PYTHON_RESULT = {
-    1: Primitive("python unary arithmetic", python.result, strict=False, errors=_PYTHON_ERRORS),
-    2: Primitive("python binary arithmetic", python.binary_result, strict=False, errors=_PYTHON_ERRORS),
+    1: primitive("python unary arithmetic", python.result, strict=False, errors=_PYTHON_ERRORS),
+    2: primitive("python binary arithmetic", python.binary_result, strict=False, errors=_PYTHON_ERRORS),
 }
 _NULLNESS = {False: primitives.IS_NULL, True: primitives.IS_NOT_NULL}
+_ROW_NULLNESS = {
+    False: primitive("row is null", rows.is_null, strict=False),
+    True: primitive("row is not null", rows.is_not_null, strict=False),
+}
 _TRUTHS = {
     (Truth.TRUE, False): primitives.IS_TRUE,
     (Truth.TRUE, True): primitives.IS_NOT_TRUE,
     (Truth.FALSE, False): primitives.IS_FALSE,
     (Truth.FALSE, True): primitives.IS_NOT_FALSE,
 }
-_ROW_NULLNESS = {
-    False: Primitive("row is null", rows.is_null, strict=False),
-    True: Primitive("row is not null", rows.is_not_null, strict=False),
-}
-SINGLE = Primitive("the one row", rows.single, strict=False, nullable=True, errors="cardinality", partial=True)
-SINGLE_AHEAD = Primitive("the one row, read ahead", rows.single_ahead, strict=False, nullable=True)
-FIRST = Primitive("any row, if all are the same", rows.first, strict=False, nullable=True)
-FIRST_ORDERED = Primitive("the first row", rows.first_ordered, strict=False, nullable=True)
+SINGLE = primitive("the one row", rows.single, strict=False, nullable=True, errors="cardinality", partial=True)
+SINGLE_AHEAD = primitive("the one row, read ahead", rows.single_ahead, strict=False, nullable=True)
+FIRST = primitive("any row, if all are the same", rows.first, strict=False, nullable=True)
+FIRST_ORDERED = primitive("the first row", rows.first_ordered, strict=False, nullable=True)
 
 
 class ExpressionElaborator:
@@ -142,14 +155,14 @@ class ExpressionElaborator:
             return self.rules.unary(node.operator, operand)
         if scope.strict:
             return self._in_python([operand], lambda nodes: self.rules.unary(node.operator, nodes[0]))
-        self.rules.check_negated(node.operand, operand)
-        return self.rules.unary(node.operator, operand)
+        found = self.rules.negated_constant(node.operand, operand)
+        return self.rules.unary(node.operator, operand) if found is None else found
 
     def _binary(self, node: tx.BinaryOperation, scope: Scope) -> Expression:
         left, right = self.expression(node.left, scope), self.expression(node.right, scope)
         if node.operator in LOGIC:
             return self.rules.logic(node.operator, left, right)
-        if node.operator in COMPARISONS:
+        if node.operator in COMPARING:
             if scope.strict:
                 return Apply(_PYTHON[node.operator], (left, right), BOOLEAN, True)
             return self.rules.compared(node.operator, left, right)
@@ -186,8 +199,11 @@ class ExpressionElaborator:
         operand = self.expression(node.operand, scope)
         if node.truth is not Truth.NULL:
             return Apply(_TRUTHS[node.truth, node.negated], (self.rules.truth(operand, "IS"),), BOOLEAN, True)
-        # Only PostgreSQL has variables that hold rows, but for functions in Python, to which a row is a value like others.
-        row = operand.type.sort is Sort.ROW and not scope.strict
+        if is_constant(operand) and not any(
+            isinstance(part, Apply) and part.primitive.errors for part in below(operand)
+        ):
+            return Constant((constant_value(operand) is None) is not node.negated, BOOLEAN)
+        row = operand.type.sort is Sort.ROW and not scope.strict and self.rules.row_is_null_by_columns
         return Apply((_ROW_NULLNESS if row else _NULLNESS)[node.negated], (operand,), BOOLEAN, True)
 
     def _between(self, node: tx.Between, scope: Scope) -> Expression:
@@ -223,8 +239,10 @@ class ExpressionElaborator:
     def _in_query(self, node: tx.InQuery, scope: Scope) -> Expression:
         rules = self.rules
         operand = self.expression(node.operand, scope)
-        if node.query.limit or node.query.offset:
-            rules.refuse_lacking("IN with a query that has a LIMIT")
+        if not rules.in_takes_limit and (node.query.limit or node.query.offset):
+            raise outside(
+                "IN with a query that has a LIMIT in MySQL", "the server does not take it; join with the query"
+            )
         query = self.elaborator.query(node.query, scope, rules)
         if len(query.outputs) != 1:
             raise ExecutionError("type", f"the query of IN has {len(query.outputs)} columns; expected one")
@@ -276,7 +294,10 @@ class ExpressionElaborator:
         if not (scope.strict and all_null(results)):
             results, type_ = rules.common(results, "CASE")
         otherwise: Expression = results.pop() if node.otherwise is not None else Constant(None, type_)
-        return _binding(bind, Choose(tuple(zip(tests, results, strict=True)), otherwise, type_))
+        cases = list(zip(tests, results, strict=True))
+        if rules.fails_when_planned:
+            cases, otherwise = _decided(cases, otherwise)
+        return _binding(bind, Choose(tuple(cases), otherwise, type_) if cases else otherwise)
 
     # Aggregates
 
@@ -302,7 +323,7 @@ class ExpressionElaborator:
         rules, place = self.rules, len(aggregates.found)
         if node.operand is None:
             form = rules.aggregate(node.aggregation, rules.literal(1))
-            return Aggregate(len, None, smt="count"), Aggregated(place, form.type, True)
+            return Aggregate(len, None), Aggregated(place, form.type, True)
         operand = self.expression(node.operand, scope)
         adding = node.aggregation in (tx.Aggregation.SUM, tx.Aggregation.AVG)
         if rules.folds_texts and node.distinct and adding and operand.type.sort is Sort.TEXT:
@@ -313,12 +334,25 @@ class ExpressionElaborator:
             form = rules.grouped_aggregate(form)
         value = Aggregated(place, form.type, form.nonnull)
         if not node.distinct:
-            return Aggregate(form.function, form.operand, smt=form.smt), value
+            return Aggregate(form.function, form.operand), value
         slot = self.elaborator.fresh()
         key = rules.key(Bound(slot, form.operand.type))
         # A count is the same whichever of equal values are taken.
         equals_differ = node.aggregation is not tx.Aggregation.COUNT and rules.equals_differ(form.operand)
-        return Aggregate(form.function, form.operand, slot, key, equals_differ, form.smt), value
+        return Aggregate(form.function, form.operand, slot, key, equals_differ), value
+
+
+def _decided(
+    cases: list[tuple[Expression, Expression]], otherwise: Expression
+) -> tuple[list[tuple[Expression, Expression]], Expression]:
+    """PostgreSQL leaves out the cases whose conditions are constants that do not hold, and all after one that does."""
+    left: list[tuple[Expression, Expression]] = []
+    for condition, result in cases:
+        if not is_constant(condition):
+            left.append((condition, result))
+        elif constant_value(condition) is True:
+            return left, result
+    return left, otherwise
 
 
 def _binding(bound: list[tuple[Bind | None, Expression]], body: Expression) -> Expression:

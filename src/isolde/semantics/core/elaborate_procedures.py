@@ -6,7 +6,7 @@ Types of variables that nobody declared are found first: each assignment may wid
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from isolde.errors import ExecutionError
@@ -17,14 +17,14 @@ from isolde.semantics.core.elaborate_expressions import ExpressionElaborator
 from isolde.semantics.core.elaborate_statements import Columns, columns_of, elaborate_statement
 from isolde.semantics.core.nodes import Apply, Bound, Column, Constant, Expression, Fail, Logic, Variable
 from isolde.semantics.core.plan_errors import check_condition
-from isolde.semantics.core.primitives import Primitive
+from isolde.semantics.core.primitives import primitive
 from isolde.semantics.core.relations import Statement
 from isolde.semantics.core.scope import Scope, Variables
 from isolde.semantics.core.types import BOOLEAN, NULL, TEXT, Sort, ValueType, outside, row_of, rows_of
 from isolde.semantics.core.variables import assigned, declared_result
 from isolde.tx import procedures as pr
 from isolde.tx import statements as st
-from isolde.tx.expressions import Binary, BinaryOperation, Case, Literal, Name, When
+from isolde.tx.expressions import Between, Case, Literal, Name, When
 from isolde.tx.expressions import Expression as TxExpression
 from isolde.tx.queries import Select
 from isolde.tx.schema import Column as TableColumn
@@ -41,11 +41,14 @@ def _has_columns(name: str, row: object) -> bool:
     return True
 
 
-_RECORD_ASSIGNED = Primitive("record is assigned", _has_columns, strict=False, errors="name")
+_RECORD_ASSIGNED = primitive("record is assigned", _has_columns, strict=False, errors="name")
 
 
-Results = dict[tuple[str, tuple[ValueType, ...]], tuple[ValueType, ...]]
-"""What procedures return for arguments of given types: a chain of calls would be elaborated anew for each call."""
+@dataclass(slots=True)
+class Results:
+    """What procedures return for arguments of given types: a chain of calls would be elaborated anew for each call."""
+
+    known: dict[tuple[str, tuple[ValueType, ...]], tuple[ValueType, ...]] = field(default_factory=dict)
 
 
 def elaborate_procedure(
@@ -57,9 +60,7 @@ def elaborate_procedure(
     results: Results | None = None,
 ) -> core.Routine:
     """The procedure for arguments of these types. ``inside``: the procedures that call it."""
-    return _ProcedureElaborator(
-        elaborator, program, procedure, given, inside, {} if results is None else results
-    ).routine()
+    return _ProcedureElaborator(elaborator, program, procedure, given, inside, results or Results()).routine()
 
 
 class _ProcedureElaborator:
@@ -131,8 +132,11 @@ class _ProcedureElaborator:
         )
 
     def _body(self) -> tuple[core.Step, ...]:
-        hides = self.rules.inner_table_hides_outer
-        scope = Scope(variables=self.variables, strict=self.procedure.strict, inner_table_hides_outer=hides)
+        scope = Scope(
+            variables=self.variables,
+            strict=self.procedure.strict,
+            inner_table_hides_outer=self.rules.inner_table_hides_outer,
+        )
         first: list[core.Step] = []
         for local in self.procedure.locals:
             if local.default is not None:
@@ -307,7 +311,7 @@ class _ProcedureElaborator:
                 assert_never(step)
 
     def _fetch(self, step: pr.Fetch, scope: Scope) -> core.Fetch:
-        statement = self._statement(_first_only(step), scope)
+        statement = self._statement(_first_only(step, self.rules), scope)
         source = self.elaborator.fresh()
         bound = self.elaborator.fresh()
         found = self._assign(step.found, Bound(bound, BOOLEAN, True)) if step.found is not None else None
@@ -323,8 +327,9 @@ class _ProcedureElaborator:
             blank = None if whole and into[0] not in self.records else len(columns)
             return (core.AssignRow(self.variables.slot(into[0]), source, blank),)
         if len(into) != len(columns):
-            # PostgreSQL leaves out columns or fills up with nulls, elsewhere it is an error.
-            raise outside(f"{len(columns)} columns into {len(into)} variables", "name as many")
+            if self.rules.pads_variables:
+                raise outside(f"{len(columns)} columns into {len(into)} variables", "name as many")
+            raise ExecutionError("type", f"{len(columns)} columns into {len(into)} variables")
         return tuple(
             self._assign(variable, Column(source, place, type_, False, False, name))
             for place, (variable, (name, type_)) in enumerate(zip(into, columns, strict=True))
@@ -337,10 +342,10 @@ class _ProcedureElaborator:
                 source = self.elaborator.fresh()
                 rows: Statement | int
                 if isinstance(step.rows, str):
-                    listed = self.variables.types.get(step.rows)
-                    if listed is None or listed.sort is not Sort.ROWS:
+                    held = self.variables.types.get(step.rows)
+                    if held is None or held.sort is not Sort.ROWS:
                         raise ExecutionError("type", f"{step.rows} holds no rows")
-                    columns, rows = listed.columns, self.variables.slot(step.rows)
+                    columns, rows = held.columns, self.variables.slot(step.rows)
                 else:
                     rows = self._statement(step.rows, scope)
                     columns = columns_of(rows)
@@ -411,11 +416,11 @@ class _ProcedureElaborator:
                 f"what {procedure.name} returns to itself, whose type is not declared,", "declare the variable"
             )
         key = (procedure.name, types)
-        known = self.known_results.get(key)
+        known = self.known_results.known.get(key)
         if known is None:
             aside = Elaborator(self.elaborator.catalog)
             called = elaborate_procedure(aside, self.program, procedure, types, self.inside, self.known_results)
-            known = self.known_results[key] = called.results
+            known = self.known_results.known[key] = called.results
         return known[place] if place < len(known) else NULL
 
     def _return(self, step: pr.Return, scope: Scope) -> core.Return:
@@ -453,13 +458,15 @@ def _jump(step: pr.Leave | pr.Again, loops: tuple[str, ...]) -> core.Jump:
     return core.Jump(depth, isinstance(step, pr.Again))
 
 
-def _first_only(step: pr.Fetch) -> st.Statement:
+def _first_only(step: pr.Fetch, rules: Rules) -> st.Statement:
     """Only the first row is asked for, so that it is refused where the order of rows leaves open which one that is."""
     statement = step.statement
     if step.single or not isinstance(statement, Select):
         return statement
     limit: TxExpression = Literal(1)
     if statement.limit is not None:
-        none = BinaryOperation(Binary.LESS_EQUAL, statement.limit, Literal(0))
-        limit = Case(None, (When(none, statement.limit),), Literal(1))
+        # Whatever else it lets through; a negative one lets everything through in SQLite, and is an error elsewhere.
+        least = Literal(0 if rules.negative_limit_is_none else -(2**62))
+        few = Between(statement.limit, least, Literal(0))
+        limit = Case(None, (When(few, statement.limit),), Literal(1))
     return replace(statement, limit=limit)

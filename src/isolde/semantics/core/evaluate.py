@@ -82,7 +82,7 @@ class Evaluator:
             case Fail():
                 raise ExecutionError(node.kind, node.reason, node.place)
             case Exists() | Member() | Scalar() | Clock() | NextId():
-                return self.state_dependent(node, env)
+                return self.asked(node, env)
             case _:
                 assert_never(node)
 
@@ -92,8 +92,7 @@ class Evaluator:
             return None
         return node.primitive.function(*values)
 
-    def state_dependent(self, node: Exists | Member | Scalar | Clock | NextId, env: Environment) -> Any:  # noqa: ARG002
-        """The value of a query inside, of the clock, or a fresh id: what is not in the environment, but in the tables' state."""
+    def asked(self, node: Exists | Member | Scalar | Clock | NextId, env: Environment) -> Any:  # noqa: ARG002
         raise AssertionError(f"{type(node).__name__} asks for tables or a clock, and an expression alone has none")
 
 

@@ -32,18 +32,7 @@ from isolde.semantics.core.nodes import (
     operands,
 )
 from isolde.semantics.core.plan import access
-from isolde.semantics.core.relations import (
-    Delete,
-    Derived,
-    Insert,
-    Join,
-    Query,
-    Scan,
-    Statement,
-    Update,
-    joined_by,
-    scans,
-)
+from isolde.semantics.core.relations import Delete, Derived, Insert, Join, Query, Scan, Statement, Update, scans
 from isolde.semantics.core.types import outside
 
 
@@ -86,7 +75,7 @@ class _Check:
 
     def query(self, query: Query, skipped: bool) -> None:
         """``skipped``: some plan may not look at all rows of the query."""
-        conditions = [*query.where, *joined_by(query.source)]
+        conditions = [*query.where, *_joined(query.source)]
         several = len(conditions) > 1 or isinstance(query.source, Join)
         self.all(conditions, skipped or several)
         for source in scans(query.source):
@@ -172,6 +161,12 @@ def one_row_at_most(query: Query) -> bool:
         return True
     source = query.source
     return isinstance(source, Scan) and access(source, list(query.where), {source.id}).unique is not None
+
+
+def _joined(source: object) -> list[Expression]:
+    if not isinstance(source, Join):
+        return []
+    return [*_joined(source.left), *_joined(source.right), *source.on]
 
 
 def _fails_nowhere_or_at_once(node: Apply) -> bool:

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-PRIMITIVES: dict[str, Primitive] = {}
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Primitive:
@@ -20,8 +18,8 @@ class Primitive:
 
     ``template``: Python text with ``{0}``, ``{1}`` for the operands and ``{f}`` for ``helper``; without it the function is
     called. ``nullable``: it may give null though no operand is null. ``errors``: the kinds of ``ExecutionError`` that it can
-    end in, with blanks between them. ``partial``: a division, a remainder or a cast that fails on some values, so that a plan
-    which skips such a row hides the failure. ``smt``: the form that a solver takes, where there is one.
+    end in. ``partial``: a division, a remainder or a cast that fails on some values, so that a plan which skips such a row
+    hides the failure. ``smt``: the form that a solver takes, where there is one.
     """
 
     name: str
@@ -30,15 +28,32 @@ class Primitive:
     helper: Callable[..., Any] | None = None
     strict: bool = True
     nullable: bool = False
-    errors: str = ""
+    errors: frozenset[str] = frozenset()
     partial: bool = False
     smt: str = ""
 
-    def __post_init__(self) -> None:
-        """Adds it to the table."""
-        if self.name in PRIMITIVES:
-            raise AssertionError(f"two primitives are called {self.name}")
-        PRIMITIVES[self.name] = self
+
+PRIMITIVES: dict[str, Primitive] = {}
+
+
+def primitive(
+    name: str,
+    function: Callable[..., Any],
+    template: str = "",
+    *,
+    helper: Callable[..., Any] | None = None,
+    strict: bool = True,
+    nullable: bool = False,
+    errors: str = "",
+    partial: bool = False,
+    smt: str = "",
+) -> Primitive:
+    """Adds a row to the table; ``errors`` are kinds with blanks between them."""
+    if name in PRIMITIVES:
+        raise AssertionError(f"two primitives are called {name}")
+    made = Primitive(name, function, template, helper, strict, nullable, frozenset(errors.split()), partial, smt)
+    PRIMITIVES[name] = made
+    return made
 
 
 # What all dialects share
@@ -48,19 +63,19 @@ def _equal(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-EQUAL = Primitive("=", _equal, "({0} == {1})", smt="=")
-NOT_EQUAL = Primitive("<>", lambda left, right: left != right, "({0} != {1})", smt="distinct")
-LESS = Primitive("<", lambda left, right: left < right, "({0} < {1})", smt="<")
-LESS_EQUAL = Primitive("<=", lambda left, right: left <= right, "({0} <= {1})", smt="<=")
-GREATER = Primitive(">", lambda left, right: left > right, "({0} > {1})", smt=">")
-GREATER_EQUAL = Primitive(">=", lambda left, right: left >= right, "({0} >= {1})", smt=">=")
-SAME = Primitive("is not distinct from", _equal, "({0} == {1})", strict=False, smt="=")
-NOT = Primitive("not", lambda value: not value, "(not {0})", smt="not")
-XOR = Primitive("xor", lambda left, right: left is not right, "({0} is not {1})", smt="xor")
-IS_NULL = Primitive("is null", lambda value: value is None, "({0} is None)", strict=False)
-IS_NOT_NULL = Primitive("is not null", lambda value: value is not None, "({0} is not None)", strict=False)
-IS_TRUE = Primitive("is true", lambda value: value is True, "({0} is True)", strict=False)
-IS_NOT_TRUE = Primitive("is not true", lambda value: value is not True, "({0} is not True)", strict=False)
-IS_FALSE = Primitive("is false", lambda value: value is False, "({0} is False)", strict=False)
-IS_NOT_FALSE = Primitive("is not false", lambda value: value is not False, "({0} is not False)", strict=False)
-TRUTH_TO_NUMBER = Primitive("boolean to 0 or 1", lambda value: +value, "(+{0})")
+EQUAL = primitive("=", _equal, "({0} == {1})", smt="=")
+NOT_EQUAL = primitive("<>", lambda left, right: left != right, "({0} != {1})", smt="distinct")
+LESS = primitive("<", lambda left, right: left < right, "({0} < {1})", smt="<")
+LESS_EQUAL = primitive("<=", lambda left, right: left <= right, "({0} <= {1})", smt="<=")
+GREATER = primitive(">", lambda left, right: left > right, "({0} > {1})", smt=">")
+GREATER_EQUAL = primitive(">=", lambda left, right: left >= right, "({0} >= {1})", smt=">=")
+SAME = primitive("is not distinct from", _equal, "({0} == {1})", strict=False, smt="=")
+NOT = primitive("not", lambda value: not value, "(not {0})", smt="not")
+XOR = primitive("xor", lambda left, right: left is not right, "({0} is not {1})", smt="xor")
+IS_NULL = primitive("is null", lambda value: value is None, "({0} is None)", strict=False)
+IS_NOT_NULL = primitive("is not null", lambda value: value is not None, "({0} is not None)", strict=False)
+IS_TRUE = primitive("is true", lambda value: value is True, "({0} is True)", strict=False)
+IS_NOT_TRUE = primitive("is not true", lambda value: value is not True, "({0} is not True)", strict=False)
+IS_FALSE = primitive("is false", lambda value: value is False, "({0} is False)", strict=False)
+IS_NOT_FALSE = primitive("is not false", lambda value: value is not False, "({0} is not False)", strict=False)
+TRUTH_TO_NUMBER = primitive("boolean to 0 or 1", lambda value: +value, "(+{0})")

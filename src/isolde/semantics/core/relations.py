@@ -46,8 +46,7 @@ Source = Scan | Derived | Join
 class Aggregate:
     """``function`` of the operand's values that are not null; without an operand, of the rows (``COUNT(*)``).
 
-    ``distinct``: only the first value of each such key counts; the value is bound to ``slot`` in it. ``smt``: the form that a
-    solver takes, where there is one.
+    ``distinct``: only the first value of each such key counts; the value is bound to ``slot`` in it.
     ``equals_differ``: values with equal keys may differ, as 1 and 1.0, which is refused where it shows.
     """
 
@@ -56,7 +55,6 @@ class Aggregate:
     slot: int = 0
     distinct: Expression | None = None
     equals_differ: bool = False
-    smt: str = ""
 
 
 @node(frozen=True, slots=True)
@@ -220,7 +218,7 @@ def width(source: Scan | Derived) -> int:
 
 def query_parts(query: Query) -> Iterator[Expression]:
     """The expressions of a query itself; those of queries inside are theirs."""
-    yield from joined_by(query.source)
+    yield from _joined(query.source)
     yield from query.where
     if query.grouping is not None:
         yield from query.grouping.keys
@@ -233,11 +231,10 @@ def query_parts(query: Query) -> Iterator[Expression]:
     yield from (part for part in (query.limit, query.offset) if part is not None)
 
 
-def joined_by(source: Source | None) -> Iterator[Expression]:
-    """The conditions of all joins in a FROM clause."""
+def _joined(source: Source | None) -> Iterator[Expression]:
     if isinstance(source, Join):
-        yield from joined_by(source.left)
-        yield from joined_by(source.right)
+        yield from _joined(source.left)
+        yield from _joined(source.right)
         yield from source.on
 
 

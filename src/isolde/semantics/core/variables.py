@@ -7,35 +7,56 @@ from collections.abc import Iterator, Sequence
 from isolde.tx import procedures as pr
 from isolde.tx.expressions import Name, Parameter
 from isolde.tx.schema import Type
-from isolde.tx.walk import parts
 
 
-def assigned(steps: Sequence[pr.Step]) -> Iterator[str]:
+def assigned(steps: Sequence[pr.Step]) -> list[str]:
     """Variables that some step assigns to: they are there from the start, null."""
-    for step in parts(tuple(steps)):
+    found: list[str] = []
+    for step in steps:
         match step:
-            case pr.Run(count=str(count)):
-                yield count
-            case pr.Fetch() | pr.FetchCursor():
-                yield from step.into
-                yield from [] if step.found is None else [step.found]
-            case pr.CallProcedure():
-                yield from step.into
+            case pr.Run():
+                found += [step.count] if step.count is not None else []
+            case pr.Fetch() | pr.FetchCursor() | pr.CallProcedure():
+                found += step.into
+                found += [step.found] if not isinstance(step, pr.CallProcedure) and step.found is not None else []
             case pr.FetchAll():
-                yield step.into
-            case pr.Assign() | pr.Draw() | pr.Pick() | pr.ForRange():
-                yield step.variable
+                found.append(step.into)
+            case pr.Assign() | pr.Draw() | pr.Pick():
+                found.append(step.variable)
+            case pr.If():
+                for _, body in step.branches:
+                    found += assigned(body)
+                found += assigned(step.otherwise)
             case pr.ForEach():
-                yield from step.variables
+                found += [*step.variables, *assigned(step.body)]
+            case pr.ForRange():
+                found += [step.variable, *assigned(step.body)]
+            case pr.While():
+                found += assigned(step.body)
             case _:
                 pass
+    return found
 
 
 def declared_result(procedure: pr.Procedure, place: int) -> Type | None:
     """The type of what is returned at this place, where it is always the same variable of a declared type."""
-    returned = {step.values[place : place + 1] for step in parts(procedure.body) if isinstance(step, pr.Return)}
+    returned = {step.values[place : place + 1] for step in returns(procedure.body)}
     name = next(iter(returned))[0] if len(returned) == 1 and () not in returned else None
     if not isinstance(name, (Name, Parameter)):
         return None
     locals_ = (*procedure.parameters, *procedure.locals)
     return next((local.type for local in locals_ if local.name == name.name), None)
+
+
+def returns(steps: Sequence[pr.Step]) -> Iterator[pr.Return]:
+    for step in steps:
+        match step:
+            case pr.Return():
+                yield step
+            case pr.If():
+                for body in (*(body for _, body in step.branches), step.otherwise):
+                    yield from returns(body)
+            case pr.ForEach() | pr.ForRange() | pr.While():
+                yield from returns(step.body)
+            case _:
+                pass

@@ -73,7 +73,7 @@ class Interpreter(Evaluator):
 
     # Queries
 
-    def state_dependent(self, node: Exists | Member | Scalar | Clock | NextId, env: Environment) -> Any:
+    def asked(self, node: Exists | Member | Scalar | Clock | NextId, env: Environment) -> Any:
         match node:
             case Exists():
                 return bool(self._inside(node.query, env, exists=True))

@@ -79,6 +79,7 @@ _UNCHANGED = (
     "integer to decimal",
     "mysql stored integer",
     "mysql decimal as it is shown",
+    "postgresql limit",
     "integer of 8 bits",
     "integer of 16 bits",
     "integer of 24 bits",

@@ -351,7 +351,8 @@ def _none(scan: Scan) -> Key:
 
 def _of_rows(tables: Tables, aggregate: Aggregate, rows: Sequence[tuple[Term, Environment]]) -> Value:
     """An aggregate of rows that are listed, each of which may be there or not."""
-    if aggregate.distinct is not None or (aggregate.smt not in {"count", "sum"} and len(rows) > 1):
+    name = getattr(aggregate.function, "__name__", "")
+    if aggregate.distinct is not None or (name not in {"len", "sum_integers", "decimal_total"} and len(rows) > 1):
         raise outside("an aggregate other than COUNT and SUM of listed rows")
     count, total = smt.number(0), smt.number(0)
     for there, env in rows:
@@ -361,7 +362,7 @@ def _of_rows(tables: Tables, aggregate: Aggregate, rows: Sequence[tuple[Term, En
             counts = smt.both(there, smt.no(value.null))
             total = total + smt.choose(counts, value.known, smt.number(0))
         count = count + smt.choose(counts, smt.number(1), smt.number(0))
-    return Value(count) if aggregate.smt == "count" else Value(total, count == 0)
+    return Value(count) if name == "len" else Value(total, count == 0)
 
 
 def _pointed(query: Query) -> bool:

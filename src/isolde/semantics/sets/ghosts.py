@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, get_args
+from typing import Any
 
 from isolde.semantics.core.nodes import Apply, Column, Expression, below
 from isolde.semantics.core.plan import Visit, depends_on, plan
@@ -17,7 +17,13 @@ from isolde.semantics.sets.state import Book, View
 from isolde.semantics.sets.values import ORDERED, Value, key_places, outside
 from isolde.smt.terms import Term
 
-_KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
+_KINDS: dict[str, Kind] = {
+    "len": "count",
+    "sum_integers": "sum",
+    "decimal_total": "sum",
+    "maximum": "max",
+    "minimum": "min",
+}
 
 
 class Ghosts:
@@ -55,7 +61,7 @@ class Ghosts:
     ) -> Ghost:
         if aggregate is None:
             return self._made(source, tuple(where), tuple(groups), "count", None)
-        kind = _KINDS.get(aggregate.smt)
+        kind = _KINDS.get(getattr(aggregate.function, "__name__", ""))
         if kind is None or aggregate.distinct is not None:
             raise outside("an aggregate other than COUNT, SUM, MIN and MAX, or one of distinct values")
         operand = aggregate.operand

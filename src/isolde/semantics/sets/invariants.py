@@ -84,7 +84,7 @@ def _counts_twice(query: Query) -> bool:
         return False
     aggregate = grouping.aggregates[many.place]
     counted = aggregate.operand is None or aggregate.operand.nonnull
-    return aggregate.smt == "count" and aggregate.distinct is None and counted
+    return getattr(aggregate.function, "__name__", "") == "len" and aggregate.distinct is None and counted
 
 
 def _alike(scan: Scan, places: frozenset[int], tables: Tables, keys: Sequence[Key]) -> Term:

@@ -47,11 +47,12 @@ class Checks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpdatePlan:
-    """``rekeys``: columns of a unique key are set. ``moves_ids``: the column of generated ids is set."""
+    """``rekeys``: columns of a unique key are set. ``draws``: it gives generated ids. ``moves_ids``: it sets their column."""
 
     position: int
     checks: Checks
     rekeys: bool
+    draws: bool
     moves_ids: bool
 
 
@@ -97,6 +98,12 @@ def add(table: TableView, row: Row) -> int:
 
 def updated(store: Tables, plan: UpdatePlan, hits: list[Hit]) -> int:
     table, checks = store.writable(plan.position), plan.checks
+    if plan.draws and len(hits) > 1:
+        # Refused, not failed: no ids are used up.
+        table.ids.next -= len(hits)
+        raise outside(
+            "an UPDATE that gives generated ids to several rows", "one statement a row: the order of rows decides"
+        )
     try:
         if checks.row is not None:
             for _, _, row in hits:
@@ -150,11 +157,24 @@ def _check_new_keys(table: TableView, hits: list[Hit]) -> None:
 
 def refuse_open_keys(table: TableView, hits: list[Hit]) -> None:
     """Databases check keys row by row. Where a row takes a key that another row of the statement gives up, it depends on
-    the order whether the statement fails.
+    the order whether the statement fails; in a circle it always does.
     """
-    for unique in table.info.unique_keys:
+    for place, unique in enumerate(table.info.unique_keys):
         owners = {key: number for number, old, _ in hits if (key := unique(old)) is not None}
-        if any(owners.get(unique(row), number) != number for number, _, row in hits):
+        takes: dict[int, int] = {}
+        for number, _, row in hits:
+            key = unique(row)
+            if key is not None and owners.get(key, number) != number:
+                takes[number] = owners[key]
+        for start in takes:
+            at = takes[start]
+            while at in takes and at != start:
+                at = takes[at]
+                if at == takes.get(at):
+                    break
+            if at == start:
+                raise taken(table, place, "a key that goes round in a circle")
+        if takes:
             raise outside(
                 f"an UPDATE of {table.info.table.name} in which one row takes the key of another",
                 "whether it fails depends on the order of rows",
@@ -165,15 +185,15 @@ def deleted(store: Tables, position: int, hits: list[tuple[int, Row]]) -> int:
     table = store.writable(position)
     for number, _ in hits:
         table.put(number, None)
-    rows = [row for _, row in hits]
-    _incoming(store, position, rows)
-    for reference in store.catalog.references if store.rules.checks_references_by_row and len(hits) > 1 else ():
-        if reference.parent == reference.child == position:
-            _refuse_open_deletes(reference, rows)
+    for reference in store.catalog.references:
+        if reference.parent == position:
+            _orphans(store, reference, [row for _, row in hits])
+            if store.rules.checks_references_by_row and reference.child == position and len(hits) > 1:
+                _self_reference(reference, [row for _, row in hits])
     return len(hits)
 
 
-def _refuse_open_deletes(reference: Reference, rows: list[Row]) -> None:
+def _self_reference(reference: Reference, rows: list[Row]) -> None:
     keys = {reference.parent_key(row) for row in rows}
     for row in rows:
         child = reference.child_key(row)

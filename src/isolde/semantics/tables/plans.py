@@ -7,6 +7,7 @@ from collections.abc import Callable
 from isolde.semantics.core.catalog import Catalog, TableInfo
 from isolde.semantics.core.elaborate import Elaborator
 from isolde.semantics.core.elaborate_changes import row_checks
+from isolde.semantics.core.nodes import NextId
 from isolde.semantics.core.relations import Insert, RowChecks, Update
 from isolde.semantics.tables.constraints import Checks, InsertPlan, RowCheck, UpdatePlan
 from isolde.tx.statements import InsertMode
@@ -22,6 +23,7 @@ def update_plan(catalog: Catalog, change: Update, checking: Checking) -> UpdateP
         info.position,
         _checks(catalog, info, places, checking),
         any(place in unique for unique in info.uniques for place in places),
+        any(isinstance(assigned.value, NextId) for assigned in change.sets),
         info.generated in places,
     )
 

@@ -59,16 +59,17 @@ class VersionedTable:
 
     def visible(self, number: int, commit: int) -> Row | None:
         """The row as of a commit."""
-        found = self._version(number, commit)
-        return None if found is None else found[1]
+        for made, row in reversed(self.chains.get(number, ())):
+            if made <= commit:
+                return row
+        return None
 
     def version(self, number: int, commit: int) -> int | None:
         """The commit that made the version which is visible as of a commit; ``None`` if the row was not there yet."""
-        found = self._version(number, commit)
-        return None if found is None else found[0]
-
-    def _version(self, number: int, commit: int) -> Version | None:
-        return next((version for version in reversed(self.chains.get(number, ())) if version[0] <= commit), None)
+        for made, _ in reversed(self.chains.get(number, ())):
+            if made <= commit:
+                return made
+        return None
 
     def candidates(self, columns: tuple[int, ...], key: Any) -> dict[int, None]:
         """The rows that have, or had, this key in these columns."""
@@ -132,10 +133,15 @@ class VersionView:
     def by_equal(self, columns: tuple[int, ...], key: Any) -> list[Numbered]:
         if key is None:
             return []
-        numbers = {*self.table.candidates(columns, key), *self.own}
-        key_of = self.table._keys[columns]
+        wanted = self.table.catalog.key(self.info.table, columns) if self.own else None
+        numbers = dict(self.table.candidates(columns, key))
+        if wanted is not None:
+            numbers |= {number: None for number, row in self.own.items() if row is not None and wanted(row) == key}
+        matches = self.table._keys[columns]
         return [
-            (number, row) for number in sorted(numbers) if (row := self._row(number)) is not None and key_of(row) == key
+            (number, row)
+            for number in sorted(numbers)
+            if (row := self._row(number)) is not None and matches(row) == key
         ]
 
     def _row(self, number: int) -> Row | None:

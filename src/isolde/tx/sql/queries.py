@@ -266,6 +266,11 @@ def _orders(node: exp.Expr, reading: Reading) -> list[exp.Expr]:
 def _order(node: exp.Expr, items: tuple[Item | Star, ...], reading: Reading) -> Order:
     reading.only(node, "this", "desc", "nulls_first")
     expression = _ordinal(node.this, items, reading)
+    if isinstance(expression, Name) and expression.table is None:
+        # A plain name in ORDER BY is a column of the result before it is one of a table, in all three dialects.
+        aliases = [one for one in items if isinstance(one, Item) and one.alias == expression.name]
+        if len(aliases) == 1 and not isinstance(aliases[0].expression, Literal):
+            expression = aliases[0].expression
     descending = bool(node.args.get("desc"))
     first = bool(node.args.get("nulls_first"))
     # sqlglot fills in what the dialect does: nulls are largest in PostgreSQL, smallest in MySQL and SQLite.

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from isolde.semantics.core import primitives
-from isolde.semantics.core.dialects import shared
 from isolde.semantics.core.evaluate import constant_value
 from isolde.semantics.core.nodes import (
     Apply,
@@ -30,13 +29,77 @@ from isolde.semantics.core.nodes import (
     is_null,
 )
 from isolde.semantics.core.primitives import Primitive
-from isolde.semantics.core.types import ANY, BOOLEAN, NULL, UNTYPED, Sort, ValueType, outside
+from isolde.semantics.core.types import ANY, BOOLEAN, NULL, UNTYPED, Sort, ValueType
+from isolde.semantics.core.values import numbers, texts
 from isolde.tx import expressions as tx
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Aggregation, Binary, Function, Unary
 from isolde.tx.queries import Select
 from isolde.tx.schema import Column as TableColumn
 from isolde.tx.schema import Table, Type
+
+COMPARISONS: dict[Binary, Primitive] = {
+    Binary.EQUAL: primitives.EQUAL,
+    Binary.NOT_EQUAL: primitives.NOT_EQUAL,
+    Binary.LESS: primitives.LESS,
+    Binary.LESS_EQUAL: primitives.LESS_EQUAL,
+    Binary.GREATER: primitives.GREATER,
+    Binary.GREATER_EQUAL: primitives.GREATER_EQUAL,
+    Binary.SAME: primitives.SAME,
+}
+
+
+# Arithmetic and functions that PostgreSQL and MySQL share
+DECIMAL_ARITHMETIC = {
+    Binary.ADD: primitives.primitive("+ decimal", numbers.decimal_sum, smt="+"),
+    Binary.SUBTRACT: primitives.primitive("- decimal", numbers.decimal_difference, smt="-"),
+    Binary.MULTIPLY: primitives.primitive("* decimal", numbers.decimal_product, smt="*"),
+}
+FLOAT_ARITHMETIC = {
+    operator: primitives.primitive(
+        f"{operator.value} float",
+        lambda left, right, compute=compute: numbers.finite(compute(left, right)),
+        f"{{f}}({{0}} {operator.value} {{1}})",
+        helper=numbers.finite,
+        errors="out-of-range",
+        smt=operator.value,
+    )
+    for operator, compute in (
+        (Binary.ADD, lambda left, right: left + right),
+        (Binary.SUBTRACT, lambda left, right: left - right),
+        (Binary.MULTIPLY, lambda left, right: left * right),
+    )
+}
+_INTEGER_OPERATIONS: tuple[tuple[str, Callable[..., int], str], ...] = (
+    ("+", lambda left, right: left + right, "{0} + {1}"),
+    ("-", lambda left, right: left - right, "{0} - {1}"),
+    ("*", lambda left, right: left * right, "{0} * {1}"),
+    ("negate", lambda value: -value, "-{0}"),
+    ("abs", abs, "abs({0})"),
+    ("fit", lambda value: value, "{0}"),
+)
+
+
+def integer_operations(dialect: str, bits: int, unsigned: bool = False) -> dict[str, Primitive]:
+    """Arithmetic on integers, by its symbol: what it gives must fit into so many bits."""
+    fit = numbers.within(bits, unsigned)
+    return {
+        symbol: primitives.primitive(
+            f"{dialect} {symbol} {'unsigned' if unsigned else 'int'}{bits}",
+            lambda *values, compute=compute: fit(compute(*values)),
+            f"{{f}}({text})",
+            helper=fit,
+            errors="out-of-range",
+            smt=symbol,
+        )
+        for symbol, compute, text in _INTEGER_OPERATIONS
+    }
+
+
+NEGATED_DECIMAL = primitives.primitive(
+    "- decimal (sign)", lambda value: numbers.positive_zero(-value), "{f}(-{0})", helper=numbers.positive_zero
+)
+NEGATED_FLOAT = primitives.primitive("- float (sign)", lambda value: -value, "(-{0})")
 
 
 class IdSource(StrEnum):
@@ -50,18 +113,22 @@ class IdSource(StrEnum):
     """One more than the largest number of a row (SQLite)."""
 
 
+TEXT_FUNCTIONS = {
+    Function.LOWER: primitives.primitive("lower", texts.lower),
+    Function.UPPER: primitives.primitive("upper", texts.upper),
+    Function.TRIM: primitives.primitive("trim", texts.trim),
+    Function.CHARACTER_LENGTH: primitives.primitive("char_length", len),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class AggregateForm:
-    """How an aggregate is computed: ``function`` of the operand's values that are not null, and the type that it gives.
-
-    ``smt``: the form that a solver takes, where there is one.
-    """
+    """How an aggregate is computed: ``function`` of the operand's values that are not null, and the type that it gives."""
 
     function: Callable[[list[Any]], Any]
     type: ValueType
     operand: Expression
     nonnull: bool = False
-    smt: str = ""
 
 
 class Rules(ABC):
@@ -79,6 +146,8 @@ class Rules(ABC):
     """Whether a plan that skips a row hides an error that its conditions would end in."""
     inner_table_hides_outer: ClassVar[bool] = False
     """Whether ``t.c`` stops at the innermost table called ``t``, though it has no column ``c``."""
+    correlates_derived_tables: ClassVar[bool] = True
+    """Whether a query in FROM may use columns of a query around it."""
     member_lazy: ClassVar[bool] = False
     """Whether the operand of IN with an empty query is left alone."""
     scalar_ahead: ClassVar[bool] = False
@@ -107,20 +176,36 @@ class Rules(ABC):
     needs_defaults: ClassVar[bool] = False
     """Whether a NOT NULL column without a value and without a default is an error before the row is looked at."""
     # Forms that a dialect has or has not
-    lacks: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """Forms that only other dialects have, and what to write instead."""
+    orders_nulls: ClassVar[bool] = True
+    """Whether ORDER BY has NULLS FIRST and NULLS LAST."""
+    in_takes_limit: ClassVar[bool] = True
+    """Whether the query of IN may have a LIMIT."""
+    returns_updated: ClassVar[bool] = True
+    """Whether an UPDATE has RETURNING."""
+    has_insert_modes: ClassVar[bool] = True
+    """Whether an INSERT has IGNORE and REPLACE."""
     has_on_duplicate_key: ClassVar[bool] = False
     """Whether ON DUPLICATE KEY UPDATE stands for ON CONFLICT: no key and no WHERE is written (MySQL)."""
+    conflict_update_needs_key: ClassVar[bool] = False
+    """Whether ON CONFLICT DO UPDATE must name the columns of a key (PostgreSQL)."""
+    fills_last_columns: ClassVar[bool] = False
+    """Whether an INSERT that names no columns may give fewer values than there are (PostgreSQL)."""
 
     # What dialects mean by the same form
+    results_are_determined: ClassVar[bool] = False
+    """Whether a result that GROUP BY or DISTINCT leaves open is an error (PostgreSQL); others take some row's (refused)."""
     folds_texts: ClassVar[bool] = False
     """Whether texts that differ may be equal, as 'a' and 'A' in MySQL."""
     rounds_distinct_floats: ClassVar[bool] = False
     """Whether computed floats are rounded before DISTINCT compares them (MySQL; refused)."""
     scalar_takes_first: ClassVar[bool] = False
     """Whether the first of several rows is the value of a scalar query; else they are an error."""
+    row_is_null_by_columns: ClassVar[bool] = False
+    """Whether IS NULL of a row asks for all of its columns (PostgreSQL)."""
     replace_puts_defaults: ClassVar[bool] = False
     """Whether REPLACE puts the default in place of a null that a column does not take (SQLite)."""
+    negative_limit_is_none: ClassVar[bool] = False
+    """Whether a negative LIMIT lets all rows through; else it is an error."""
 
     # Transactions and procedures
     errors_end_transactions: ClassVar[bool] = False
@@ -133,16 +218,14 @@ class Rules(ABC):
     """Whether the condition of IF and WHILE must be a boolean (PostgreSQL)."""
     missing_row_clears: ClassVar[bool] = False
     """Whether a FETCH without a row sets its variables to null (PostgreSQL)."""
+    pads_variables: ClassVar[bool] = False
+    """Whether a row may have more or fewer columns than variables take (PostgreSQL; refused); else that is an error."""
     exists_type: ClassVar[ValueType] = BOOLEAN
     integer_type: ClassVar[ValueType]
     """The type of counts and of loop variables."""
 
     def __init__(self, changing: bool = False) -> None:
         self.changing = changing
-
-    def refuse_lacking(self, form: str) -> None:
-        if form in self.lacks:
-            raise outside(f"{form} in {self.dialect.value}", self.lacks[form])
 
     # Types
 
@@ -254,17 +337,15 @@ class Rules(ABC):
         """Whether two of its values may be equal and still differ: in their scale, their sign, or their type."""
         return False
 
-    def bound(self, node: Expression) -> Expression:
-        """The number of rows that LIMIT or OFFSET asks for."""
-        return Apply(shared.ROW_COUNT, (self.value(node),), self.integer_type, True)
+    @abstractmethod
+    def bound(self, node: Expression, what: str) -> Expression:
+        """The number of rows that LIMIT or OFFSET asks for; null for all."""
 
     # What a dialect reads in another way than the text suggests
 
     def check_arranging(self, node: tx.Expression) -> None:
-        """Refuses an expression of ORDER BY or GROUP BY that the dialect may take for a column's number."""
-        constant = node.operand if isinstance(node, tx.UnaryOperation) else node
-        if isinstance(constant, tx.Literal) and constant.value is not None:
-            raise outside("a constant in ORDER BY or GROUP BY", "leave it out")
+        """Refuses an expression of ORDER BY or GROUP BY that the dialect takes for a column's number."""
+        del node
 
     def check_derived_table(self, select: Select) -> None:
         """Refuses a query in FROM whose digits depend on the plan."""
@@ -329,9 +410,9 @@ class Rules(ABC):
     def negation(self, node: Expression) -> Expression:
         return self.apply(primitives.NOT, (self.truth(node, "NOT"),), BOOLEAN)
 
-    def check_negated(self, node: tx.Expression, operand: Expression) -> None:
-        """Refuses a minus of which the dialect makes something of its own."""
-        del node, operand
+    def negated_constant(self, node: tx.Expression, operand: Expression) -> Expression | None:  # noqa: ARG002
+        """What a minus before a computed constant is, where the dialect makes something of its own of it."""
+        return None
 
 
 def is_plain(node: Expression) -> bool:
@@ -352,7 +433,7 @@ def typed(node: Expression, type_: ValueType) -> Expression:
     return replace(node, type=type_)
 
 
-_AS_IT_IS = primitives.Primitive("as it is", lambda value: value, "{0}", strict=False, nullable=True)
+_AS_IT_IS = primitives.primitive("as it is", lambda value: value, "{0}", strict=False, nullable=True)
 
 
 def all_null(nodes: Sequence[Expression]) -> bool:
@@ -363,4 +444,4 @@ def untyped(node: Expression) -> bool:
     return node.type.sort in UNTYPED
 
 
-__all__ = ["ANY", "AggregateForm", "Rules", "all_null", "is_plain", "typed", "untyped"]
+__all__ = ["ANY", "COMPARISONS", "AggregateForm", "Rules", "all_null", "is_plain", "typed", "untyped"]

@@ -11,14 +11,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
-from re import Pattern
 from types import MappingProxyType
 from typing import Any
 
-from isolde.semantics.core.dialects import shared
-from isolde.semantics.core.dialects.base import AggregateForm, IdSource, Rules, typed
+from isolde.errors import ExecutionError, OutsideFragment
+from isolde.semantics.core.dialects.base import (
+    COMPARISONS,
+    DECIMAL_ARITHMETIC,
+    FLOAT_ARITHMETIC,
+    NEGATED_DECIMAL,
+    NEGATED_FLOAT,
+    TEXT_FUNCTIONS,
+    AggregateForm,
+    IdSource,
+    Rules,
+    integer_operations,
+    typed,
+)
 from isolde.semantics.core.dialects.times import as_time
+from isolde.semantics.core.evaluate import constant_value
 from isolde.semantics.core.nodes import (
+    Apply,
     Choose,
     Clock,
     Coalesce,
@@ -30,7 +43,7 @@ from isolde.semantics.core.nodes import (
     is_null,
     is_stored,
 )
-from isolde.semantics.core.primitives import SAME, TRUTH_TO_NUMBER, Primitive
+from isolde.semantics.core.primitives import SAME, TRUTH_TO_NUMBER, Primitive, primitive
 from isolde.semantics.core.types import (
     BIGINT,
     BOOLEAN,
@@ -48,7 +61,6 @@ from isolde.semantics.core.types import (
 )
 from isolde.semantics.core.values import mysql as my
 from isolde.semantics.core.values import numbers, texts
-from isolde.semantics.core.values.ties import extreme
 from isolde.tx import expressions as tx
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Aggregation, Binary, Function, Unary
@@ -64,10 +76,11 @@ INCREMENT = 4
 ROUNDED_FLOAT = ValueType(
     Sort.FLOAT, unconvertible="a rounded floating-point number, or a NULL that was computed with, in MySQL"
 )
-"""Such a double has a scale, and so has what is computed from it."""
+"""Such a double has a scale, and so has what is computed from it: 4 more for a quotient, else the greater of both."""
+
 
 INTEGER_DIGITS_MAX = 18
-"""FLOOR and CEILING of a decimal are an integer, unless it has room for more digits than these before the point (refused)."""
+"""FLOOR and CEILING of a decimal are an integer, unless it has room for more digits than these before the point."""
 
 
 def decimal_of(scale: int, digits: int | None = None) -> ValueType:
@@ -81,21 +94,21 @@ def integer_of(unsigned: bool) -> ValueType:
 def floating(types: Sequence[ValueType]) -> ValueType:
     """The type of a double that comes of numbers of these types."""
     free = any(type_.sort is Sort.FLOAT and not type_.unconvertible for type_ in types)
-    return FLOAT if free else ROUNDED_FLOAT
+    return FLOAT if free else replace(ROUNDED_FLOAT, scale=max(type_.scale for type_ in types))
 
 
 # Primitives
 
-_ON_INTEGERS = {unsigned: shared.integer_operations("mysql", 64, unsigned) for unsigned in (False, True)}
+_ON_INTEGERS = {unsigned: integer_operations("mysql", 64, unsigned) for unsigned in (False, True)}
 
 
 def _dividing(name: str, function: Callable[..., Any]) -> dict[bool, Primitive]:
     """By ``changing``: null for a divisor of zero in a query, an error in a statement that changes tables."""
     return {
-        False: Primitive(f"mysql {name}", function, nullable=True, errors="out-of-range"),
-        True: Primitive(
+        False: primitive(f"mysql {name}", function, nullable=True, errors="out-of-range"),
+        True: primitive(
             f"mysql {name}, changing",
-            numbers.checked_divisor(function),
+            my.checked_divisor(function),
             errors="division-by-zero out-of-range",
             partial=True,
         ),
@@ -108,98 +121,105 @@ _INTEGER_PART = _dividing("div", my.integer_part)
 _REMAINDER = _dividing("%", my.remainder)
 
 
-def _reading(
-    name: str, read: Callable[[str], Any], prefix: Pattern[str] = texts.NUMBER_PREFIX
-) -> dict[bool, Primitive]:
+def _reading(name: str, lenient: Callable[[str], Any], strict: Callable[[str], Any]) -> dict[bool, Primitive]:
     """By ``changing``: what does not belong to a number is left out in a query, refused in a statement that changes tables."""
-    return {
-        False: Primitive(f"mysql {name}", read),
-        True: Primitive(f"mysql {name}, changing", my.strict(read, prefix)),
-    }
+    return {False: primitive(f"mysql {name}", lenient), True: primitive(f"mysql {name}, changing", strict)}
 
 
-_TEXT_TO_NUMBER = _reading("text to number", my.text_number)
-_TEXT_TO_INTEGER = _reading("text to integer", my.text_integer, texts.INTEGER_PREFIX)
-_TEXT_TO_NEAREST = _reading("text to nearest integer", my.text_nearest)
-_DECIMAL_TO_INTEGER = Primitive("mysql decimal to integer", numbers.nearest_integer)
-_FLOAT_TO_INTEGER = Primitive("mysql float to integer", numbers.nearest_even, errors="out-of-range")
-_FLOAT_TO_BITS = Primitive("mysql float to bits", lambda number: numbers.nearest_integer(Decimal(number)))
-_WRAP_UNSIGNED = Primitive("mysql to unsigned", my.wrap_unsigned)
-_WRAP_SIGNED = Primitive("mysql to signed", my.wrap_signed)
-_CLAMPED = Primitive("mysql clamp", my.clamp)
-_DECIMAL_TO_TEXT = Primitive(
+_TEXT_TO_NUMBER = _reading("text to number", my.text_number, my.strict_text_number)
+_TEXT_TO_INTEGER = _reading("text to integer", my.text_integer, my.strict_text_integer)
+_TEXT_TO_NEAREST = _reading("text to nearest integer", my.text_nearest, my.strict_text_nearest)
+_TO_FLOAT = primitive("mysql number to float", float)
+_TO_DECIMAL = primitive("mysql integer to decimal", Decimal)
+_DECIMAL_TO_INTEGER = primitive("mysql decimal to integer", numbers.nearest_integer)
+_FLOAT_TO_INTEGER = primitive("mysql float to integer", numbers.nearest_even, errors="out-of-range")
+_FLOAT_TO_BITS = primitive("mysql float to bits", lambda number: numbers.nearest_integer(Decimal(number)))
+_WRAP_UNSIGNED = primitive("mysql to unsigned", my.wrap_unsigned)
+_WRAP_SIGNED = primitive("mysql to signed", my.wrap_signed)
+_CLAMPED = primitive("mysql clamp", my.clamp)
+_INTEGER_TO_TEXT = primitive("mysql integer to text", str)
+_DECIMAL_TO_TEXT = primitive(
     "mysql decimal to text", lambda number, scale: texts.decimal_text(numbers.rounded(number, scale))
 )
-_FLOAT_TO_TEXT = Primitive("mysql float to text", lambda number: texts.float_text(number, "0", "DECIMAL"))
-_TIMESTAMP_TO_TEXT = Primitive("mysql timestamp to text", my.timestamp_text)
-_TEXT_TO_TIMESTAMP = Primitive("mysql text to timestamp", my.from_timestamp)
-_ROUNDED = Primitive("mysql decimal as it is shown", numbers.rounded)
-_BIT_NOT = Primitive("mysql ~", lambda value: value ^ 0xFFFFFFFFFFFFFFFF, "({0} ^ 0xFFFFFFFFFFFFFFFF)")
-_BITS = shared.BITS | {
-    Binary.SHIFT_LEFT: Primitive(
+_FLOAT_TO_TEXT = primitive("mysql float to text", lambda number: texts.float_text(number, "0", "DECIMAL"))
+_TIMESTAMP_TO_TEXT = primitive("mysql timestamp to text", my.timestamp_text)
+_DATE_TO_TEXT = primitive("mysql date to text", date.isoformat)
+_TEXT_TO_TIMESTAMP = primitive("mysql text to timestamp", my.from_timestamp)
+_ROUNDED = primitive("mysql decimal as it is shown", numbers.rounded)
+_BIT_NOT = primitive("mysql ~", lambda value: value ^ 0xFFFFFFFFFFFFFFFF, "({0} ^ 0xFFFFFFFFFFFFFFFF)")
+_BITS = {
+    Binary.BIT_AND: primitive("mysql &", lambda left, right: left & right, "({0} & {1})"),
+    Binary.BIT_OR: primitive("mysql |", lambda left, right: left | right, "({0} | {1})"),
+    Binary.BIT_XOR: primitive("mysql ^", lambda left, right: left ^ right, "({0} ^ {1})"),
+    Binary.SHIFT_LEFT: primitive(
         "mysql <<", lambda number, count: (number << count) & (2**64 - 1) if 0 <= count < 64 else 0
     ),
-    Binary.SHIFT_RIGHT: Primitive("mysql >>", lambda number, count: number >> count if 0 <= count < 64 else 0),
+    Binary.SHIFT_RIGHT: primitive("mysql >>", lambda number, count: number >> count if 0 <= count < 64 else 0),
 }
-_LIKE = Primitive("mysql like", my.like)
-_FOLD = Primitive("mysql text compared", my.fold)
-_SORT_TEXT = Primitive("mysql text ordered", my.sort_text)
-_NOT_ZERO = Primitive("mysql truth of a number", lambda value: value != 0, "({0} != 0)")
-_UNKNOWN_NUMBER = Primitive("mysql arithmetic with null", lambda *_: None, nullable=True)
-_STORED_INTEGER = Primitive("mysql stored integer", my.stored_integer, errors="conversion out-of-range")
+_LIKE = primitive("mysql like", my.like)
+_FOLD = primitive("mysql text compared", my.fold)
+_SORT_TEXT = primitive("mysql text ordered", my.sort_text)
+_NOT_ZERO = primitive("mysql truth of a number", lambda value: value != 0, "({0} != 0)")
+_UNKNOWN_NUMBER = primitive("mysql arithmetic with null", lambda *_: None, nullable=True)
+_STORED_INTEGER = primitive("mysql stored integer", my.stored_integer, errors="conversion out-of-range")
 _WITHIN = {
-    (bits, unsigned): Primitive(
+    (bits, unsigned): primitive(
         f"mysql stored {'unsigned' if unsigned else 'signed'} integer of {bits} bits",
         numbers.within(bits, unsigned),
         errors="out-of-range",
     )
     for bits, unsigned in numbers.BOUNDS
 }
-_STORED_DECIMAL = Primitive("mysql stored decimal", my.stored_decimal, errors="conversion out-of-range")
-_CAST_DECIMAL = Primitive(
+_STORED_DECIMAL = primitive("mysql stored decimal", my.stored_decimal, errors="conversion out-of-range")
+_CAST_DECIMAL = primitive(
     "mysql cast to decimal, changing", my.stored_decimal, errors="conversion out-of-range", partial=True
 )
-_CLAMPED_DECIMAL = Primitive("mysql cast to decimal", my.clamped_decimal)
-_STORED_FLOAT = Primitive("mysql stored float", my.stored_float, errors="conversion out-of-range")
-_STORED_TEXT = Primitive("mysql stored varchar(n)", texts.fitted_text, errors="out-of-range")
-_STORED_FIXED = Primitive("mysql stored char(n)", my.stored_fixed, errors="out-of-range")
-_STORED_TIMESTAMP = Primitive("mysql stored datetime", my.stored_timestamp, errors="conversion")
-_STORED_MOMENT = Primitive("mysql stored timestamp", my.stored_moment, errors="conversion")
-_CUT = Primitive("mysql cast to char(n)", lambda text, length: text[:length], "{0}[:{1}]")
-_CONCAT = Primitive("mysql concat", lambda *texts: "".join(texts))
+_CLAMPED_DECIMAL = primitive("mysql cast to decimal", my.clamped_decimal)
+_STORED_FLOAT = primitive("mysql stored float", my.stored_float, errors="conversion out-of-range")
+_SINGLE = primitive("mysql float of 32 bits", numbers.single)
+_STORED_TEXT = primitive("mysql stored varchar(n)", texts.fitted_text, errors="out-of-range")
+_STORED_FIXED = primitive("mysql stored char(n)", my.stored_fixed, errors="out-of-range")
+_STORED_TIMESTAMP = primitive("mysql stored datetime", my.stored_timestamp, errors="conversion")
+_STORED_MOMENT = primitive("mysql stored timestamp", my.stored_moment, errors="conversion")
+_CUT = primitive("mysql cast to char(n)", lambda text, length: text[:length], "{0}[:{1}]")
+_UNCUT = primitive("mysql cast to char(n), changing", my.uncut, errors="conversion", partial=True)
+_CONCAT = primitive("mysql concat", lambda *texts: "".join(texts))
+_SUBSTRING = primitive("mysql substring", my.substring)
 _EXTREMES = {
     Function.GREATEST: (
-        Primitive("mysql greatest", lambda *values: max(values)),
-        Primitive("mysql greatest text", lambda *values: max(values, key=my.sort_text)),
+        primitive("mysql greatest", lambda *values: max(values)),
+        primitive("mysql greatest text", lambda *values: max(values, key=my.sort_text)),
     ),
     Function.LEAST: (
-        Primitive("mysql least", lambda *values: min(values)),
-        Primitive("mysql least text", lambda *values: min(values, key=my.sort_text)),
+        primitive("mysql least", lambda *values: min(values)),
+        primitive("mysql least text", lambda *values: min(values, key=my.sort_text)),
     ),
 }
-_SIGN = Primitive("mysql sign", lambda number: int(number > 0) - int(number < 0))
+_ABSOLUTE_REAL = primitive("mysql abs decimal or float", abs)
+_SIGN = primitive("mysql sign", lambda number: int(number > 0) - int(number < 0))
 _STEP_FLOAT = {
-    Function.FLOOR: Primitive("mysql floor float", lambda number: float(math.floor(number))),
-    Function.CEILING: Primitive("mysql ceiling float", lambda number: float(math.ceil(number))),
+    Function.FLOOR: primitive("mysql floor float", lambda number: float(math.floor(number))),
+    Function.CEILING: primitive("mysql ceiling float", lambda number: float(math.ceil(number))),
 }
 _STEP_INTEGER = {
-    Function.FLOOR: Primitive("mysql floor to integer", math.floor),
-    Function.CEILING: Primitive("mysql ceiling to integer", math.ceil),
+    Function.FLOOR: primitive("mysql floor to integer", math.floor),
+    Function.CEILING: primitive("mysql ceiling to integer", math.ceil),
 }
-_ROUND_FLOAT = Primitive("mysql round float", lambda number: float(numbers.nearest_even(number)))
-_NOW = Primitive("mysql now", lambda time: time.replace(microsecond=0), "{0}.replace(microsecond=0)")
-_CHOSEN: dict[tuple[Aggregation, bool], Callable[[list[Any]], Any]] = {
-    (Aggregation.MIN, False): lambda values: min(values, default=None),
-    (Aggregation.MAX, False): lambda values: max(values, default=None),
-    (Aggregation.MIN, True): extreme(min, my.sort_text),
-    (Aggregation.MAX, True): extreme(max, my.sort_text),
+_STEP_DECIMAL = {
+    Function.FLOOR: primitive("mysql floor to decimal", lambda value: Decimal(math.floor(value))),
+    Function.CEILING: primitive("mysql ceiling to decimal", lambda value: Decimal(math.ceil(value))),
 }
+_ROUND_INTEGER = primitive("mysql round integer", lambda number, places: int(numbers.rounded(Decimal(number), places)))
+_ROUND_FLOAT = primitive("mysql round float", lambda number: float(numbers.nearest_even(number)))
+_NOW = primitive("mysql now", lambda time: time.replace(microsecond=0), "{0}.replace(microsecond=0)")
+_BOUND = primitive("mysql limit", my.bound, strict=False, errors="out-of-range")
 _AVERAGES = {scale: my.average_exact(scale) for scale in range(SCALE_MAX + 1)}
 
 
 class MySQL(Rules):
     dialect = Dialect.MYSQL
     sent = MappingProxyType({bool: int})
+    correlates_derived_tables = False
     scalar_ahead = True
     computes_both_bounds = True
     assigns_one_by_one = True
@@ -211,14 +231,9 @@ class MySQL(Rules):
     checks_references_by_row = True
     counts_replaced = True
     ignore_bends_values = True
-    lacks = MappingProxyType(
-        {
-            "NULLS FIRST and NULLS LAST": "order by x IS NULL first",
-            "IN with a query that has a LIMIT": "join with the query",
-            "UPDATE … RETURNING": "read the row after the update",
-            "ON CONFLICT … WHERE": "use IF in the assignments",
-        }
-    )
+    orders_nulls = False
+    in_takes_limit = False
+    returns_updated = False
     has_on_duplicate_key = True
     folds_texts = True
     rounds_distinct_floats = True
@@ -289,7 +304,7 @@ class MySQL(Rules):
         if node.type.sort is Sort.TEXT:
             self.refuse_unconvertible(node, "make numbers of what it is computed from")
             if self.changing and isinstance(node, Constant) and isinstance(node.value, str):
-                _TEXT_TO_NUMBER[True].function(node.value)
+                my.strict_text_number(node.value)
             return self.apply(_TEXT_TO_NUMBER[self.changing], (node,), FLOAT)
         if node.type.sort in TIMES:
             raise outside("a time as a number", "compare it to a time")
@@ -301,12 +316,12 @@ class MySQL(Rules):
 
     def double(self, node: Expression) -> Expression:
         node = self.number(node)
-        return node if node.type.sort in (Sort.FLOAT, Sort.NULL) else self.apply(shared.TO_FLOAT, (node,), FLOAT)
+        return node if node.type.sort in (Sort.FLOAT, Sort.NULL) else self.apply(_TO_FLOAT, (node,), FLOAT)
 
     def exact(self, node: Expression) -> Expression:
         if node.type.sort is not Sort.INTEGER:
             return node
-        return self.apply(shared.INTEGER_TO_DECIMAL, (node,), decimal_of(0))
+        return self.apply(_TO_DECIMAL, (node,), decimal_of(0))
 
     def integer(self, node: Expression) -> Expression:
         """As DIV and casts take it: 64 bits, signed or not."""
@@ -331,17 +346,17 @@ class MySQL(Rules):
                 return node
             case Sort.INTEGER:
                 self.refuse_unconvertible(node, "cast it to CHAR")
-                return self.apply(shared.INTEGER_TO_TEXT, (node,), TEXT)
+                return self.apply(_INTEGER_TO_TEXT, (node,), TEXT)
             case Sort.DECIMAL:
                 return self.apply(_DECIMAL_TO_TEXT, (node, Constant(node.type.scale, INTEGER)), TEXT)
             case Sort.FLOAT:
-                if node.type.unconvertible:
+                if node.type.scale:
                     raise outside(
-                        f"the text of {node.type.unconvertible}", "cast it to DOUBLE: it may have zeros at its end"
+                        f"the text of {node.type.unconvertible}", "cast it to DOUBLE: it has zeros at its end"
                     )
                 return self.apply(_FLOAT_TO_TEXT, (node,), TEXT)
             case Sort.DATE:
-                return self.apply(shared.DATE_TO_TEXT, (node,), TEXT)
+                return self.apply(_DATE_TO_TEXT, (node,), TEXT)
             case Sort.TIMESTAMP:
                 return self.apply(_TIMESTAMP_TO_TEXT, (node, Constant(node.type.scale, INTEGER)), TEXT)
             case sort:
@@ -403,17 +418,26 @@ class MySQL(Rules):
             case Sort.INTEGER:
                 return self.apply(_ON_INTEGERS[False]["negate"], (operand,), BIGINT)
             case Sort.DECIMAL:
-                return self.apply(shared.NEGATED_DECIMAL, (operand,), operand.type)
+                return self.apply(NEGATED_DECIMAL, (operand,), operand.type)
             case _:
-                return self.apply(shared.NEGATED_FLOAT, (operand,), floating([operand.type]))
+                return self.apply(NEGATED_FLOAT, (operand,), floating([operand.type]))
 
-    def check_negated(self, node: tx.Expression, operand: Expression) -> None:
+    def negated_constant(self, node: tx.Expression, operand: Expression) -> Expression | None:
         """MariaDB makes a decimal of the negative of a negative constant, because the least integer has no opposite."""
-        computed = is_constant(operand) or any(
-            isinstance(part, Scalar) and part.query.source is None for part in below(operand)
-        )
-        if computed and operand.type.sort is Sort.INTEGER and not _written(node):
-            raise outside("a minus before a computed constant in MySQL", "write the number")
+        if operand.type.sort is not Sort.INTEGER or _written(node):
+            return None
+        inside = list(below(operand))
+        if any(isinstance(part, Scalar) and part.query.source is None for part in inside):
+            raise outside(
+                "a minus before a query without FROM in MySQL", "write what it selects: a constant may become one"
+            )
+        if not is_constant(operand):
+            return None
+        try:
+            value = constant_value(operand)
+        except (ExecutionError, OutsideFragment):
+            return None
+        return None if value is None or value >= 0 else self.literal(Decimal(-value))
 
     def word(self, node: Expression) -> Expression:
         """As the bit operators take it: by way of a decimal, so that halves go away from zero."""
@@ -451,16 +475,19 @@ class MySQL(Rules):
         sorts, scales = {left.type.sort, right.type.sort}, (left.type.scale, right.type.scale)
         if Sort.NULL in sorts:
             # A null without a type makes the result a double.
-            return self.apply(_UNKNOWN_NUMBER, (left, right), floating([left.type, right.type]))
+            float_ = floating([left.type, right.type])
+            type_ = replace(float_, scale=float_.scale + INCREMENT * (operator is Binary.DIVIDE))
+            return self.apply(_UNKNOWN_NUMBER, (left, right), type_)
         if Sort.FLOAT in sorts:
             sides, float_ = (self.double(left), self.double(right)), floating([left.type, right.type])
-            if float_.unconvertible:
-                raise outside(f"arithmetic with {float_.unconvertible}", "cast it to DOUBLE")
+            longer = operator is Binary.DIVIDE or (operator is Binary.MULTIPLY and min(scales) > 0)
+            if float_.unconvertible and (longer or has_hidden_digits(left) or has_hidden_digits(right)):
+                raise outside(f"more digits than there are in {float_.unconvertible}", "cast it to DOUBLE")
             if operator is Binary.DIVIDE:
                 return self.apply(_FLOAT_QUOTIENT[self.changing], sides, float_)
             if operator is Binary.MODULO:
                 return self.apply(_REMAINDER[self.changing], sides, float_)
-            return self.apply(shared.FLOAT_ARITHMETIC[operator], sides, float_)
+            return self.apply(FLOAT_ARITHMETIC[operator], sides, float_)
         if operator is Binary.DIVIDE:
             scale = min(scales[0] + INCREMENT, SCALE_MAX)
             least = [Constant(node.type.scale if is_stored(node) else 0, INTEGER) for node in (left, right)]
@@ -473,7 +500,7 @@ class MySQL(Rules):
             type_ = decimal_of(scale)
             if operator is Binary.MODULO:
                 return self.apply(_REMAINDER[self.changing], sides, type_)
-            return self.apply(shared.DECIMAL_ARITHMETIC[operator], sides, type_)
+            return self.apply(DECIMAL_ARITHMETIC[operator], sides, type_)
         if operator is Binary.MODULO:
             return self.apply(_REMAINDER[self.changing], (left, right), integer_of(left.type.unsigned))
         return self.apply(_ON_INTEGERS[unsigned][operator.value], (left, right), integer_of(unsigned))
@@ -490,7 +517,7 @@ class MySQL(Rules):
         one, other = self.comparable([left, right])
         if operator is Binary.SAME:
             return self.apply(SAME, (one, other), BOOLEAN)
-        return self.equation(shared.COMPARISONS[operator], one, other, (left, right))
+        return self.equation(COMPARISONS[operator], one, other, (left, right))
 
     def comparable(self, nodes: Sequence[Expression]) -> list[Expression]:
         """Texts with texts, times with times, all else as numbers: as doubles if a text or a double is among them."""
@@ -517,6 +544,12 @@ class MySQL(Rules):
             return node
         return self.apply(_NOT_ZERO, (self.number(node),), BOOLEAN)
 
+    def bound(self, node: Expression, what: str) -> Expression:
+        node = self.value(node)
+        if node.type.sort not in (Sort.INTEGER, Sort.NULL):
+            raise outside(f"{what} that is no integer")
+        return Apply(_BOUND, (node,), BIGINT)
+
     def time(self, node: Expression) -> Expression:
         """A text as a time; one that is written there and has no time of day is a date."""
         if node.type.sort is not Sort.TEXT:
@@ -539,19 +572,21 @@ class MySQL(Rules):
             case Kind.TEXT:
                 return self._cast_text(node, type_.length)
             case Kind.INTEGER | Kind.BOOLEAN:
-                whole = node.type.sort in (Sort.INTEGER, Sort.NULL)
-                if type_.unsigned and (whole or node.type.sort is Sort.TEXT or node.type.unsigned):
-                    return self.apply(_WRAP_UNSIGNED, (self.integer(node),), UNSIGNED)
-                if type_.unsigned:
-                    raise outside("a CAST of a decimal or float to UNSIGNED in MySQL", "cast it to SIGNED")
-                return self.apply(_WRAP_SIGNED if whole else _CLAMPED, (self.integer(node),), BIGINT)
+                sort, whole = node.type.sort, node.type.unsigned
+                result = integer_of(type_.unsigned)
+                node = self.integer(node)
+                if sort is Sort.INTEGER or sort is Sort.NULL:
+                    return self.apply(_WRAP_UNSIGNED if type_.unsigned else _WRAP_SIGNED, (node,), result)
+                if (sort is Sort.TEXT or whole) and type_.unsigned:
+                    return self.apply(_WRAP_UNSIGNED, (node,), result)
+                return self.apply(_CLAMPED, (node, Constant(type_.unsigned, BOOLEAN)), result)
             case Kind.DECIMAL:
                 how = _CAST_DECIMAL if self.changing else _CLAMPED_DECIMAL
                 sizes = (Constant(type_.precision or 10, INTEGER), Constant(type_.scale or 0, INTEGER))
                 return self.apply(how, (self.number(node), *sizes), self.column(type_))
             case Kind.FLOAT:
                 double = typed(self.double(node), FLOAT)
-                return double if type_.bits != 32 else self.apply(shared.SINGLE_FLOAT, (double,), FLOAT)
+                return double if type_.bits != 32 else self.apply(_SINGLE, (double,), FLOAT)
             case Kind.DATE | Kind.TIMESTAMP | Kind.ZONED:
                 if node.type.sort not in (*TIMES, Sort.TEXT, Sort.NULL):
                     raise outside("a number as a time")
@@ -560,18 +595,13 @@ class MySQL(Rules):
                 return self.at_precision(node, type_)
 
     def _cast_text(self, node: Expression, length: int | None) -> Expression:
-        if node.type.sort is not Sort.FLOAT:
-            node = typed(node, replace(node.type, unconvertible=""))
-        text = self.to_text(node)
+        text = self.to_text(typed(node, replace(node.type, unconvertible="")))
         # As a number it is read by rules of its own: CAST(0.5 AS CHAR) + 0 is 0, and equal to 1.
         type_ = replace(TEXT, unconvertible="a CAST to CHAR taken as a number in MySQL")
         if length is None:
             return typed(text, type_)
-        if self.changing and node.type.sort is not Sort.TEXT:
-            raise outside(
-                "a CAST to CHAR(n) of what is no text, in a statement that changes tables, in MySQL", "cast it to CHAR"
-            )
-        return self.apply(_CUT, (text, Constant(length, INTEGER)), type_)
+        number = self.changing and node.type.sort is not Sort.TEXT
+        return self.apply(_UNCUT if number else _CUT, (text, Constant(length, INTEGER)), type_)
 
     def at_precision(self, node: Expression, type_: Type) -> Expression:
         target = self.column(type_)
@@ -604,7 +634,7 @@ class MySQL(Rules):
                 return self.apply(_STORED_DECIMAL, (node, *sizes), target)
             case Kind.FLOAT:
                 double = self.apply(_STORED_FLOAT, (node,), target)
-                return double if type_.bits != 32 else self.apply(shared.SINGLE_FLOAT, (double,), target)
+                return double if type_.bits != 32 else self.apply(_SINGLE, (double,), target)
             case Kind.TEXT:
                 if has_hidden_digits(node):
                     raise outside("a computed decimal stored as text", "cast it to CHAR")
@@ -641,12 +671,10 @@ class MySQL(Rules):
                 return self.apply(_CONCAT, texts[: nulls[0] + 1] if nulls else texts, TEXT)
             case Function.LOWER | Function.UPPER | Function.TRIM | Function.CHARACTER_LENGTH:
                 length = function is Function.CHARACTER_LENGTH
-                return self.apply(
-                    shared.TEXT_FUNCTIONS[function], (self.to_text(arguments[0]),), BIGINT if length else TEXT
-                )
+                return self.apply(TEXT_FUNCTIONS[function], (self.to_text(arguments[0]),), BIGINT if length else TEXT)
             case Function.SUBSTRING:
                 bounds = [self.integer(bound) for bound in arguments[1:]]
-                return self.apply(shared.SUBSTRING, [self.to_text(arguments[0]), *bounds], TEXT)
+                return self.apply(_SUBSTRING, [self.to_text(arguments[0]), *bounds], TEXT)
             case Function.ABS | Function.CEILING | Function.FLOOR | Function.ROUND | Function.SIGN:
                 return self._numeric(function, arguments)
             case Function.NOW:
@@ -674,7 +702,7 @@ class MySQL(Rules):
             operand = typed(operand, BIGINT if function is Function.SIGN else ROUNDED_FLOAT)
         sort = operand.type.sort
         if function is Function.ABS:
-            how = _ON_INTEGERS[operand.type.unsigned]["abs"] if sort is Sort.INTEGER else shared.ABSOLUTE
+            how = _ON_INTEGERS[operand.type.unsigned]["abs"] if sort is Sort.INTEGER else _ABSOLUTE_REAL
             return self.apply(how, (operand,), operand.type)
         if function is Function.SIGN:
             return self.apply(_SIGN, (operand,), BIGINT)
@@ -684,39 +712,44 @@ class MySQL(Rules):
             return self.apply(_STEP_FLOAT[function], (operand,), ROUNDED_FLOAT)
         if sort is Sort.INTEGER:
             return operand
+        if operand.type.digits is None:
+            raise outside(f"{function.value.upper()} of a computed decimal in MySQL", "cast it to DECIMAL first")
         # 99.9 becomes 100.
-        if operand.type.digits is None or operand.type.digits + (operand.type.scale > 0) > INTEGER_DIGITS_MAX:
-            raise outside(
-                f"{function.value.upper()} of a computed or large decimal in MySQL", "cast it to DECIMAL first"
-            )
+        digits = operand.type.digits + (operand.type.scale > 0)
+        if digits > INTEGER_DIGITS_MAX:
+            return self.apply(_STEP_DECIMAL[function], (operand,), decimal_of(0, digits))
         return self.apply(_STEP_INTEGER[function], (operand,), BIGINT)
 
     def _rounded(self, operand: Expression, arguments: list[Expression]) -> Expression:
         places = 0
         if len(arguments) == 2:
             constant = arguments[1]
-            if not isinstance(constant, Constant) or not isinstance(constant.value, int) or constant.value < 0:
-                raise outside("ROUND to a computed or negative number of digits", "write how many digits are left")
+            if not isinstance(constant, Constant) or not isinstance(constant.value, int):
+                raise outside("ROUND to a computed number of digits", "write the number of digits")
             places = constant.value
         if operand.type.sort is Sort.FLOAT:
             if places:
                 raise outside("ROUND of a floating-point number to digits", "cast it to DECIMAL")
             return self.apply(_ROUND_FLOAT, (operand,), ROUNDED_FLOAT)
         if operand.type.sort is Sort.INTEGER:
-            return operand
+            if places >= 0:
+                return operand
+            return self.apply(_ROUND_INTEGER, (operand, Constant(places, INTEGER)), operand.type)
         places = min(places, SCALE_MAX)
-        return self.apply(_ROUNDED, (operand, Constant(places, INTEGER)), decimal_of(places))
+        return self.apply(_ROUNDED, (operand, Constant(places, INTEGER)), decimal_of(max(places, 0)))
 
     # Aggregates, keys, what is seen
 
     def aggregate(self, aggregation: Aggregation, operand: Expression) -> AggregateForm:
         operand = self.value(operand)
+        least = aggregation is Aggregation.MIN
         if aggregation is Aggregation.COUNT:
-            return AggregateForm(len, BIGINT, operand, True, "count")
+            return AggregateForm(len, BIGINT, operand, nonnull=True)
         if aggregation in (Aggregation.MIN, Aggregation.MAX):
+            if operand.type.sort is Sort.TEXT:
+                return AggregateForm(my.minimum_text if least else my.maximum_text, operand.type, operand)
             type_ = TEXT if operand.type.sort is Sort.NULL else operand.type
-            text = type_.sort is Sort.TEXT
-            return AggregateForm(_CHOSEN[aggregation, text], type_, operand, smt="" if text else aggregation.value)
+            return AggregateForm(my.minimum if least else my.maximum, type_, operand)
         operand = self.number(operand)
         adding = aggregation is Aggregation.SUM
         if operand.type.sort is Sort.FLOAT or operand.type.sort is Sort.NULL:
@@ -726,14 +759,14 @@ class MySQL(Rules):
             return AggregateForm(my.sum_floats if adding else my.average_floats, float_, operand)
         scale = operand.type.scale
         if adding:
-            return AggregateForm(numbers.decimal_total, decimal_of(scale), operand, smt="sum")
+            return AggregateForm(numbers.decimal_total, decimal_of(scale), operand)
         average = _AVERAGES[scale if is_stored(operand) else 0]
         return AggregateForm(average, decimal_of(scale + INCREMENT), operand)
 
     def grouped_aggregate(self, form: AggregateForm) -> AggregateForm:
         if form.operand.type.sort is not Sort.DECIMAL or is_stored(form.operand) or form.function is len:
             return form
-        return replace(form, function=my.same_for_all_plans(form.function, form.operand.type.scale), smt="")
+        return replace(form, function=my.same_for_all_plans(form.function, form.operand.type.scale))
 
     def key(self, node: Expression) -> Expression:
         node = self.value(node)

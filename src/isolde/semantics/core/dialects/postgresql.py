@@ -7,15 +7,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Any
 
 from isolde.errors import ExecutionError
-from isolde.semantics.core.dialects import shared
-from isolde.semantics.core.dialects.base import AggregateForm, IdSource, Rules, typed, untyped
+from isolde.semantics.core.dialects.base import (
+    COMPARISONS,
+    DECIMAL_ARITHMETIC,
+    FLOAT_ARITHMETIC,
+    NEGATED_DECIMAL,
+    NEGATED_FLOAT,
+    TEXT_FUNCTIONS,
+    AggregateForm,
+    IdSource,
+    Rules,
+    integer_operations,
+    typed,
+    untyped,
+)
 from isolde.semantics.core.dialects.times import as_time
 from isolde.semantics.core.nodes import Apply, Choose, Clock, Coalesce, Constant, Expression, is_stored
-from isolde.semantics.core.primitives import SAME, Primitive
+from isolde.semantics.core.primitives import SAME, Primitive, primitive
 from isolde.semantics.core.types import (
     BIGINT,
     BOOLEAN,
@@ -37,7 +48,7 @@ from isolde.semantics.core.types import (
 )
 from isolde.semantics.core.values import numbers, texts
 from isolde.semantics.core.values import postgresql as pg
-from isolde.semantics.core.values.ties import extreme
+from isolde.tx import expressions as tx
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Aggregation, Binary, Function, Unary
 from isolde.tx.schema import Column as TableColumn
@@ -47,28 +58,19 @@ from isolde.tx.schema import Kind, Type
 
 
 _INTEGERS = (16, 32, 64)
-_ON_INTEGERS = {bits: shared.integer_operations("postgresql", bits) for bits in _INTEGERS}
+_ON_INTEGERS = {bits: integer_operations("postgresql", bits) for bits in _INTEGERS}
 
 
 def _fitting(name: str, bits: int, compute: Callable[..., int], errors: str = "out-of-range") -> Primitive:
     """What may not fit into the bits of an integer, and is no such operation on integers."""
     fit = numbers.within(bits, False)
-    return Primitive(
+    return primitive(
         f"postgresql {name} int{bits}", lambda *values: fit(compute(*values)), errors=errors, partial=True, smt=name
     )
 
 
-_DIVIDED = {
-    bits: _fitting("/", bits, numbers.checked_divisor(numbers.integer_quotient), "out-of-range division-by-zero")
-    for bits in _INTEGERS
-}
-_INTEGER_MODULO = Primitive(
-    "postgresql % integer",
-    numbers.checked_divisor(numbers.integer_remainder),
-    errors="division-by-zero",
-    partial=True,
-    smt="mod",
-)
+_DIVIDED = {bits: _fitting("/", bits, pg.quotient, "out-of-range division-by-zero") for bits in _INTEGERS}
+_INTEGER_MODULO = primitive("postgresql % integer", pg.modulo, errors="division-by-zero", partial=True, smt="mod")
 _NARROWED = {
     sort: {bits: _fitting(f"{sort.value} to", bits, convert) for bits in _INTEGERS}
     for sort, convert in (
@@ -77,88 +79,92 @@ _NARROWED = {
         (Sort.FLOAT, numbers.nearest_even),
     )
 }
-_DECIMAL_ARITHMETIC = shared.DECIMAL_ARITHMETIC | {
-    Binary.DIVIDE: Primitive(
+_DECIMAL_ARITHMETIC = DECIMAL_ARITHMETIC | {
+    Binary.DIVIDE: primitive(
         "postgresql / decimal", numbers.postgresql_quotient, errors="division-by-zero", partial=True
     ),
-    Binary.MODULO: Primitive("postgresql % decimal", numbers.remainder, errors="division-by-zero", partial=True),
+    Binary.MODULO: primitive("postgresql % decimal", numbers.remainder, errors="division-by-zero", partial=True),
 }
-_FLOAT_DIVIDED = Primitive(
-    "postgresql / float",
-    numbers.checked_divisor(numbers.float_quotient),
-    errors="division-by-zero out-of-range",
-    partial=True,
+_FLOAT_DIVIDED = primitive(
+    "postgresql / float", pg.float_quotient, errors="division-by-zero out-of-range", partial=True
 )
+_SINGLE = primitive("postgresql float of 32 bits", numbers.single)
+_BIT_NOT = primitive("postgresql ~", lambda value: ~value, "(~{0})")
+_BITS = {
+    Binary.BIT_AND: primitive("postgresql &", lambda left, right: left & right, "({0} & {1})"),
+    Binary.BIT_OR: primitive("postgresql |", lambda left, right: left | right, "({0} | {1})"),
+    Binary.BIT_XOR: primitive("postgresql #", lambda left, right: left ^ right, "({0} ^ {1})"),
+}
 _SHIFTED = {
-    Binary.SHIFT_LEFT: Primitive("postgresql <<", pg.shifted_left),
+    Binary.SHIFT_LEFT: primitive("postgresql <<", pg.shifted_left),
     # A small integer is shifted as one of 32 bits.
-    Binary.SHIFT_RIGHT: Primitive("postgresql >>", lambda number, count, bits: number >> count % max(bits, 32)),
+    Binary.SHIFT_RIGHT: primitive("postgresql >>", lambda number, count, bits: number >> count % max(bits, 32)),
 }
-_LIKE = Primitive("postgresql like", pg.like)
-_DECIMAL_TO_FLOAT = Primitive(
-    "postgresql decimal to float", lambda number: numbers.finite(float(number)), errors="out-of-range", partial=True
-)
-_FLOAT_TO_DECIMAL = Primitive("postgresql float to decimal", pg.float_decimal)
-_BOOLEAN_TO_INTEGER = Primitive("postgresql boolean to integer", int)
-_INTEGER_TO_BOOLEAN = Primitive("postgresql integer to boolean", bool)
+_CONCATENATED = primitive("postgresql ||", lambda left, right: left + right, "({0} + {1})", smt="str.++")
+_LIKE = primitive("postgresql like", pg.like)
+_INTEGER_TO_DECIMAL = primitive("postgresql integer to decimal", Decimal)
+_INTEGER_TO_FLOAT = primitive("postgresql integer to float", float)
+_DECIMAL_TO_FLOAT = primitive("postgresql decimal to float", pg.decimal_float, errors="out-of-range", partial=True)
+_FLOAT_TO_DECIMAL = primitive("postgresql float to decimal", pg.float_decimal)
+_BOOLEAN_TO_INTEGER = primitive("postgresql boolean to integer", int)
+_INTEGER_TO_BOOLEAN = primitive("postgresql integer to boolean", bool)
 _FROM_TEXT = {
-    Sort.INTEGER: Primitive(
+    Sort.INTEGER: primitive(
         "postgresql text to integer", pg.text_integer, errors="conversion out-of-range", partial=True
     ),
-    Sort.BOOLEAN: Primitive("postgresql text to boolean", pg.text_boolean, errors="conversion", partial=True),
-    Sort.DECIMAL: Primitive("postgresql text to decimal", pg.text_decimal, errors="conversion", partial=True),
-    Sort.FLOAT: Primitive("postgresql text to float", pg.text_float, errors="conversion out-of-range", partial=True),
-    Sort.DATE: Primitive("postgresql text to date", pg.text_date, errors="conversion", partial=True),
-    Sort.TIMESTAMP: Primitive("postgresql text to timestamp", pg.text_timestamp, errors="conversion", partial=True),
-    Sort.ZONED: Primitive("postgresql text to time with zone", pg.text_zoned, errors="conversion", partial=True),
+    Sort.BOOLEAN: primitive("postgresql text to boolean", pg.text_boolean, errors="conversion", partial=True),
+    Sort.DECIMAL: primitive("postgresql text to decimal", pg.text_decimal, errors="conversion", partial=True),
+    Sort.FLOAT: primitive("postgresql text to float", pg.text_float, errors="conversion out-of-range", partial=True),
+    Sort.DATE: primitive("postgresql text to date", pg.text_date, errors="conversion", partial=True),
+    Sort.TIMESTAMP: primitive("postgresql text to timestamp", pg.text_timestamp, errors="conversion", partial=True),
+    Sort.ZONED: primitive("postgresql text to time with zone", pg.text_zoned, errors="conversion", partial=True),
 }
 _TO_TEXT = {
-    Sort.INTEGER: shared.INTEGER_TO_TEXT,
-    Sort.DECIMAL: Primitive("postgresql decimal to text", texts.decimal_text),
-    Sort.FLOAT: Primitive("postgresql float to text", pg.float_text),
-    Sort.BOOLEAN: Primitive("postgresql boolean to text", lambda value: "true" if value else "false"),
-    Sort.DATE: shared.DATE_TO_TEXT,
-    Sort.TIMESTAMP: Primitive("postgresql timestamp to text", pg.timestamp_text),
-    Sort.ZONED: Primitive("postgresql time with zone to text", pg.zoned_text),
+    Sort.INTEGER: primitive("postgresql integer to text", str),
+    Sort.DECIMAL: primitive("postgresql decimal to text", texts.decimal_text),
+    Sort.FLOAT: primitive("postgresql float to text", pg.float_text),
+    Sort.BOOLEAN: primitive("postgresql boolean to text", lambda value: "true" if value else "false"),
+    Sort.DATE: primitive("postgresql date to text", date.isoformat),
+    Sort.TIMESTAMP: primitive("postgresql timestamp to text", pg.timestamp_text),
+    Sort.ZONED: primitive("postgresql time with zone to text", pg.zoned_text),
 }
-_FITTED_DECIMAL = Primitive("postgresql numeric(p, s)", numbers.fitted_decimal, errors="out-of-range")
-_FITTED_TIMESTAMP = Primitive(
+_FITTED_DECIMAL = primitive("postgresql numeric(p, s)", numbers.fitted_decimal, errors="out-of-range")
+_FITTED_TIMESTAMP = primitive(
     "postgresql timestamp(p)", lambda value, digits: texts.in_precision(value, digits, rounding=True)
 )
-_FITTED_TEXT = Primitive("postgresql varchar(n), stored", texts.fitted_text, errors="out-of-range")
-_CUT_TEXT = Primitive("postgresql varchar(n), cast", lambda text, length: text[:length])
+_FITTED_TEXT = primitive("postgresql varchar(n), stored", texts.fitted_text, errors="out-of-range")
+_CUT_TEXT = primitive("postgresql varchar(n), cast", lambda text, length: text[:length])
 _FIXED = {
-    _FITTED_TEXT: Primitive("postgresql char(n), stored", pg.fixed_text, errors="out-of-range"),
-    _CUT_TEXT: Primitive("postgresql char(n), cast", pg.fixed_cut, errors="out-of-range"),
+    _FITTED_TEXT: primitive("postgresql char(n), stored", pg.fixed_text, errors="out-of-range"),
+    _CUT_TEXT: primitive("postgresql char(n), cast", pg.fixed_cut, errors="out-of-range"),
 }
+# A float that is rounded to zero keeps its sign, which shows in its text.
 _ROUNDING = {
-    (Function.FLOOR, Sort.DECIMAL): Primitive("postgresql floor decimal", lambda number: Decimal(math.floor(number))),
-    (Function.FLOOR, Sort.FLOAT): Primitive("postgresql floor float", pg.keeping_sign(math.floor)),
-    (Function.CEILING, Sort.DECIMAL): Primitive(
+    (Function.FLOOR, Sort.DECIMAL): primitive("postgresql floor decimal", lambda number: Decimal(math.floor(number))),
+    (Function.FLOOR, Sort.FLOAT): primitive(
+        "postgresql floor float", lambda number: math.copysign(math.floor(number), number)
+    ),
+    (Function.CEILING, Sort.DECIMAL): primitive(
         "postgresql ceiling decimal", lambda number: Decimal(math.ceil(number))
     ),
-    (Function.CEILING, Sort.FLOAT): Primitive("postgresql ceiling float", pg.keeping_sign(math.ceil)),
-    (Function.SIGN, Sort.DECIMAL): Primitive(
+    (Function.CEILING, Sort.FLOAT): primitive("postgresql ceiling float", pg.float_ceiling),
+    (Function.SIGN, Sort.DECIMAL): primitive(
         "postgresql sign decimal", lambda number: Decimal((number > 0) - (number < 0))
     ),
-    (Function.SIGN, Sort.FLOAT): Primitive("postgresql sign float", lambda number: float((number > 0) - (number < 0))),
-    (Function.ROUND, Sort.FLOAT): Primitive("postgresql round float", pg.keeping_sign(numbers.nearest_even)),
-    (Function.ROUND, Sort.DECIMAL): Primitive("postgresql round decimal", lambda number: pg.decimal_round(number, 0)),
+    (Function.SIGN, Sort.FLOAT): primitive("postgresql sign float", lambda number: float((number > 0) - (number < 0))),
+    (Function.ROUND, Sort.FLOAT): primitive("postgresql round float", pg.float_round),
 }
-_ROUND_TO = Primitive("postgresql round to digits", pg.decimal_round)
+_ROUND_DECIMAL = primitive("postgresql round decimal", pg.decimal_round)
+_ABSOLUTE_REAL = primitive("postgresql abs decimal or float", abs)
+_SUBSTRING = primitive("postgresql substring", pg.substring, errors="out-of-range")
 _EXTREMES = {
-    function: Primitive(
-        f"postgresql {function.value}",
-        lambda *values, choose=choose: choose((value for value in values if value is not None), default=None),
-        strict=False,
-        nullable=True,
-    )
-    for function, choose in ((Function.GREATEST, max), (Function.LEAST, min))
+    Function.GREATEST: primitive("postgresql greatest", pg.greatest, strict=False, nullable=True),
+    Function.LEAST: primitive("postgresql least", pg.least, strict=False, nullable=True),
 }
-_CHOSEN = {Aggregation.MIN: extreme(min), Aggregation.MAX: extreme(max)}
-_CONCAT = Primitive("postgresql concat", lambda *texts: "".join(text or "" for text in texts), strict=False)
-_TRUTH_LETTER = Primitive("postgresql boolean in concat", lambda value: "t" if value else "f", "('t' if {0} else 'f')")
-_NOW = Primitive("postgresql now", lambda time: time.replace(tzinfo=UTC))
+_CONCAT = primitive("postgresql concat", lambda *texts: "".join(text or "" for text in texts), strict=False)
+_TRUTH_LETTER = primitive("postgresql boolean in concat", lambda value: "t" if value else "f", "('t' if {0} else 'f')")
+_NOW = primitive("postgresql now", lambda time: time.replace(tzinfo=UTC))
+_BOUND = primitive("postgresql limit", numbers.row_count, errors="out-of-range")
 
 _OPERATORS = frozenset(operator.value for operator in Binary)
 
@@ -173,17 +179,16 @@ class PostgreSQL(Rules):
     assigns_through_text = True
     ids = IdSource.SEQUENCE
     updates_row_once = True
-    lacks = MappingProxyType(
-        {
-            "INSERT IGNORE": "use ON CONFLICT DO NOTHING",
-            "REPLACE": "use ON CONFLICT DO UPDATE",
-            "ON CONFLICT DO UPDATE without a key": "name the columns of a key",
-        }
-    )
+    has_insert_modes = False
+    conflict_update_needs_key = True
+    fills_last_columns = True
+    results_are_determined = True
+    row_is_null_by_columns = True
     errors_end_transactions = True
     shares_cursors = True
     conditions_are_boolean = True
     missing_row_clears = True
+    pads_variables = True
     integer_type = BIGINT
 
     # Types
@@ -243,9 +248,9 @@ class PostgreSQL(Rules):
                 return node
             return self.in_bits(typed(node, type_)) if have.bits > type_.bits else typed(node, type_)
         if have.sort is Sort.INTEGER and type_.sort is Sort.DECIMAL:
-            return self.apply(shared.INTEGER_TO_DECIMAL, (node,), type_)
+            return self.apply(_INTEGER_TO_DECIMAL, (node,), type_)
         if type_.sort is Sort.FLOAT and have.sort is Sort.INTEGER:
-            return self.in_bits(self.apply(shared.TO_FLOAT, (node,), type_))
+            return self.in_bits(self.apply(_INTEGER_TO_FLOAT, (node,), type_))
         if type_.sort is Sort.FLOAT and have.sort is Sort.DECIMAL:
             return self.in_bits(self.apply(_DECIMAL_TO_FLOAT, (node,), type_))
         if have.sort in TIMES and type_.sort in TIMES:
@@ -290,7 +295,7 @@ class PostgreSQL(Rules):
     def in_bits(self, node: Expression) -> Expression:
         """A float as wide as its type."""
         single = node.type.sort is Sort.FLOAT and node.type.bits == 32
-        return self.apply(shared.SINGLE_FLOAT, (node,), node.type) if single else node
+        return self.apply(_SINGLE, (node,), node.type) if single else node
 
     # Operations
 
@@ -308,7 +313,7 @@ class PostgreSQL(Rules):
         if operator is Unary.PLUS:
             return operand
         if operator is Unary.BIT_NOT:
-            return self.apply(shared.BIT_NOT, (operand,), operand.type)
+            return self.apply(_BIT_NOT, (operand,), operand.type)
         if isinstance(operand, Constant) and operand.value is not None:
             value = operand.value
             negated = numbers.positive_zero(-value) if isinstance(value, Decimal) else -value
@@ -316,16 +321,14 @@ class PostgreSQL(Rules):
             return Constant(self.literal(negated).value, operand.type)
         if sort is Sort.INTEGER:
             return self.apply(_ON_INTEGERS[operand.type.bits]["negate"], (operand,), operand.type)
-        return self.apply(
-            shared.NEGATED_DECIMAL if sort is Sort.DECIMAL else shared.NEGATED_FLOAT, (operand,), operand.type
-        )
+        return self.apply(NEGATED_DECIMAL if sort is Sort.DECIMAL else NEGATED_FLOAT, (operand,), operand.type)
 
     def binary(self, operator: Binary, left: Expression, right: Expression) -> Expression:
         match operator:
             case Binary.CONCATENATE:
                 if not {left.type.sort, right.type.sort} & {Sort.TEXT, *UNTYPED}:
                     raise self.no_operator(operator, left, right)
-                return self.apply(shared.CONCATENATED, (self.to_text(left), self.to_text(right)), TEXT)
+                return self.apply(_CONCATENATED, (self.to_text(left), self.to_text(right)), TEXT)
             case Binary.LIKE:
                 if any(side.type.sort not in (*UNTYPED, Sort.TEXT) for side in (left, right)):
                     raise type_error(f"operator does not exist: {left.type} ~~ {right.type}")
@@ -338,7 +341,7 @@ class PostgreSQL(Rules):
                 left, right, type_ = self.matched(operator, left, right)
                 if type_.sort is not Sort.INTEGER:
                     raise self.no_operator(operator, left, right)
-                return self.apply(shared.BITS[operator], (left, right), type_)
+                return self.apply(_BITS[operator], (left, right), type_)
             case _:
                 raise self.no_operator(operator, left, right)
 
@@ -380,7 +383,7 @@ class PostgreSQL(Rules):
         if operator is Binary.MODULO:
             raise type_error("operator does not exist: double precision % double precision")
         return self.in_bits(
-            self.apply(_FLOAT_DIVIDED if operator is Binary.DIVIDE else shared.FLOAT_ARITHMETIC[operator], sides, type_)
+            self.apply(_FLOAT_DIVIDED if operator is Binary.DIVIDE else FLOAT_ARITHMETIC[operator], sides, type_)
         )
 
     def shifted(self, operator: Binary, left: Expression, right: Expression) -> Expression:
@@ -396,7 +399,7 @@ class PostgreSQL(Rules):
         (one, other), _ = self.common([left, right], operator.value)
         if operator is Binary.SAME:
             return self.apply(SAME, (one, other), BOOLEAN)
-        return self.equation(shared.COMPARISONS[operator], one, other, (left, right))
+        return self.equation(COMPARISONS[operator], one, other, (left, right))
 
     def list_items(self, operand: Expression, items: list[Expression], plain: list[bool]) -> list[Expression]:
         """Items without columns become an array if they have a type in common; the others are compared one by one."""
@@ -424,33 +427,32 @@ class PostgreSQL(Rules):
             raise type_error(f"argument of {what} must be boolean, not {node.type}")
         return node
 
+    def bound(self, node: Expression, what: str) -> Expression:
+        if node.type.sort not in (Sort.INTEGER, Sort.NULL):
+            raise outside(f"{what} that is no integer")
+        return self.apply(_BOUND, (node,), BIGINT)
+
     # Casts and storing
 
     def cast(self, node: Expression, type_: Type) -> Expression:
         target, have = self.column(type_), node.type
-        result: Expression | None
-        if have.sort is Sort.TEXT:
+        if have.sort in UNTYPED:
+            result = self.to(node, target)
+        elif have.sort is Sort.TEXT:
             result = self.from_text(node, target)
+        elif target.sort is Sort.TEXT:
+            result = self.to_text(node)
+        elif have.sort is target.sort is not Sort.INTEGER or (have.sort in TIMES and target.sort in TIMES):
+            result = self.to(node, target)
+        elif have.sort in NUMBERS and target.sort in NUMBERS:
+            result = self.number(node, target)
         elif have.sort is Sort.BOOLEAN and target == INTEGER:
             result = self.apply(_BOOLEAN_TO_INTEGER, (node,), target)
         elif have == INTEGER and target.sort is Sort.BOOLEAN:
             result = self.apply(_INTEGER_TO_BOOLEAN, (node,), target)
         else:
-            result = self.assigned(node, target)
-            if result is None:
-                raise type_error(f"cannot cast type {have} to {target}")
+            raise type_error(f"cannot cast type {have} to {target}")
         return self.sized(result, type_, _CUT_TEXT)
-
-    def assigned(self, node: Expression, target: ValueType) -> Expression | None:
-        """What an assignment converts it to; ``None``: there is no such conversion."""
-        have = node.type
-        if have.sort not in UNTYPED and target.sort is Sort.TEXT:
-            return self.to_text(node)
-        if have.sort in NUMBERS and target.sort in NUMBERS:
-            return self.number(node, target)
-        if have.sort in UNTYPED or have.sort is target.sort or {have.sort, target.sort} <= {*TIMES}:
-            return self.to(node, target)
-        return None
 
     def number(self, node: Expression, target: ValueType) -> Expression:
         have = node.type.sort
@@ -474,10 +476,19 @@ class PostgreSQL(Rules):
         return node
 
     def stored(self, node: Expression, column: TableColumn) -> Expression:
-        target = self.column(column.type)
-        result = self.assigned(node, target)
-        if result is None:
-            raise type_error(f"column {column.name} is of type {target}, but the expression is of type {node.type}")
+        target, have = self.column(column.type), node.type
+        if have.sort in UNTYPED:
+            result = self.to(node, target)
+        elif target.sort is Sort.TEXT:
+            result = self.to_text(node)
+        elif have.sort in NUMBERS and target.sort in NUMBERS:
+            result = self.number(node, target)
+        elif have.sort in TIMES and target.sort in TIMES:
+            result = as_time(self, node, target)
+        elif have.sort is target.sort:
+            result = node
+        else:
+            raise type_error(f"column {column.name} is of type {target}, but the expression is of type {have}")
         return self.sized(result, column.type, _FITTED_TEXT)
 
     # Functions
@@ -501,10 +512,10 @@ class PostgreSQL(Rules):
             case Function.LOWER | Function.UPPER | Function.TRIM | Function.CHARACTER_LENGTH:
                 length = function is Function.CHARACTER_LENGTH
                 text = self._text(function, arguments[0])
-                return self.apply(shared.TEXT_FUNCTIONS[function], (text,), INTEGER if length else TEXT)
+                return self.apply(TEXT_FUNCTIONS[function], (text,), INTEGER if length else TEXT)
             case Function.SUBSTRING:
                 bounds = [self._integer(function, bound) for bound in arguments[1:]]
-                return self.apply(shared.SUBSTRING, [self._text(function, arguments[0]), *bounds], TEXT)
+                return self.apply(_SUBSTRING, [self._text(function, arguments[0]), *bounds], TEXT)
             case Function.ABS | Function.CEILING | Function.FLOOR | Function.ROUND | Function.SIGN:
                 return self._numeric(function, arguments)
             case Function.NOW:
@@ -531,21 +542,28 @@ class PostgreSQL(Rules):
         return node
 
     def _numeric(self, function: Function, arguments: list[Expression]) -> Expression:
-        operand, *places = arguments
+        operand = arguments[0]
         if untyped(operand):
-            operand = self.to(operand, DECIMAL if places else FLOAT)
-        if function is Function.ROUND and places:
-            # Of a float there is no such function, and no implicit conversion.
-            return self.apply(_ROUND_TO, (self.to(operand, DECIMAL), self._integer(function, places[0])), DECIMAL)
-        sort = operand.type.sort
-        if function is Function.ABS and sort in NUMBERS:
-            how = _ON_INTEGERS[operand.type.bits]["abs"] if sort is Sort.INTEGER else shared.ABSOLUTE
-            return self.apply(how, (operand,), operand.type)
-        if sort is Sort.INTEGER:
+            operand = self.to(operand, DECIMAL if len(arguments) == 2 else FLOAT)
+        if operand.type.sort not in NUMBERS:
+            raise type_error(f"function {function.value}({operand.type}) does not exist")
+        if function is Function.ROUND and len(arguments) == 2:
+            if operand.type.sort is Sort.FLOAT:
+                raise type_error("function round(double precision, integer) does not exist")
+            places = self._integer(function, arguments[1])
+            return self.apply(_ROUND_DECIMAL, (self.to(operand, DECIMAL), places), DECIMAL)
+        if len(arguments) != 1:
+            raise outside(f"{function.value} with {len(arguments)} arguments")
+        if function is Function.ABS:
+            integer = operand.type.sort is Sort.INTEGER
+            return self.apply(
+                _ON_INTEGERS[operand.type.bits]["abs"] if integer else _ABSOLUTE_REAL, (operand,), operand.type
+            )
+        if operand.type.sort is Sort.INTEGER:
             # An integer becomes double precision for these, the preferred type among those that have them.
             operand = self.to(operand, FLOAT)
-        if (function, operand.type.sort) not in _ROUNDING:
-            raise type_error(f"function {function.value}({operand.type}) does not exist")
+        if function is Function.ROUND and operand.type.sort is Sort.DECIMAL:
+            return self.apply(_ROUND_DECIMAL, (operand, Constant(0, INTEGER)), DECIMAL)
         # A single float gives a double.
         return self.apply(_ROUNDING[function, operand.type.sort], (operand,), replace(operand.type, bits=64))
 
@@ -553,13 +571,13 @@ class PostgreSQL(Rules):
 
     def aggregate(self, aggregation: Aggregation, operand: Expression) -> AggregateForm:
         if aggregation is Aggregation.COUNT:
-            return AggregateForm(len, BIGINT, operand, True, "count")
+            return AggregateForm(len, BIGINT, operand, nonnull=True)
         if aggregation in (Aggregation.MIN, Aggregation.MAX):
             if untyped(operand):
                 operand = typed(operand, TEXT)
             if operand.type.sort is Sort.BOOLEAN:
                 raise type_error(f"function {aggregation.value}(boolean) does not exist")
-            return AggregateForm(_CHOSEN[aggregation], operand.type, operand, smt=aggregation.value)
+            return AggregateForm(pg.minimum if aggregation is Aggregation.MIN else pg.maximum, operand.type, operand)
         if operand.type.sort not in NUMBERS:
             raise type_error(f"function {aggregation.value}({operand.type}) does not exist or is not unique")
         adding = aggregation is Aggregation.SUM
@@ -568,10 +586,8 @@ class PostgreSQL(Rules):
                 raise outside("SUM or AVG of a float of 32 bits", "cast it to double precision")
             return AggregateForm(pg.sum_floats if adding else pg.average_floats, FLOAT, operand)
         if operand.type.sort is Sort.INTEGER and operand.type.bits < 64 and adding:
-            return AggregateForm(pg.sum_integers, BIGINT, operand, smt="sum")
-        if adding:
-            return AggregateForm(numbers.decimal_total, DECIMAL, operand, smt="sum")
-        return AggregateForm(pg.average_decimals, DECIMAL, operand)
+            return AggregateForm(pg.sum_integers, BIGINT, operand)
+        return AggregateForm(numbers.decimal_total if adding else pg.average_decimals, DECIMAL, operand)
 
     def key(self, node: Expression) -> Expression:
         return node
@@ -586,3 +602,11 @@ class PostgreSQL(Rules):
 
     def equals_differ(self, node: Expression) -> bool:
         return node.type.sort is Sort.FLOAT or (node.type.sort is Sort.DECIMAL and not is_stored(node))
+
+    def check_arranging(self, node: tx.Expression) -> None:
+        negative = isinstance(node, tx.UnaryOperation) and node.operator is Unary.NEGATE
+        inner = node.operand if isinstance(node, tx.UnaryOperation) and negative else node
+        if isinstance(inner, tx.Literal) and (
+            isinstance(inner.value, (Decimal, float)) or (negative and type(inner.value) is int)
+        ):
+            raise type_error("a number in ORDER BY or GROUP BY must be that of a column")

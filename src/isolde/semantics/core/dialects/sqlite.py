@@ -11,19 +11,17 @@ from types import MappingProxyType
 from typing import Any
 
 from isolde.errors import ExecutionError
-from isolde.semantics.core.dialects import shared
-from isolde.semantics.core.dialects.base import AggregateForm, IdSource, Rules, typed
+from isolde.semantics.core.dialects.base import COMPARISONS, AggregateForm, IdSource, Rules, typed
 from isolde.semantics.core.nodes import Apply, Bound, Choose, Clock, Coalesce, Column, Constant, Expression, is_stored
-from isolde.semantics.core.primitives import SAME, TRUTH_TO_NUMBER, Primitive
+from isolde.semantics.core.primitives import SAME, TRUTH_TO_NUMBER, Primitive, primitive
 from isolde.semantics.core.types import ANY, BOOLEAN, Affinity, Sort, ValueType, outside
 from isolde.semantics.core.values import sqlite as lite
-from isolde.semantics.core.values.ties import extreme
+from isolde.semantics.core.values import texts
 from isolde.tx import expressions as tx
 from isolde.tx.dialects import Dialect
 from isolde.tx.expressions import Aggregation, Binary, Function, Unary
 from isolde.tx.schema import Column as TableColumn
 from isolde.tx.schema import Kind, Table, Type
-from isolde.tx.walk import parts
 
 AFFINITIES = {
     Kind.BOOLEAN: Affinity.NUMERIC,
@@ -41,24 +39,28 @@ _LOW, _HIGH = -(2**63), 2**63 - 1
 # Primitives
 
 _ARITHMETIC = {
-    Binary.ADD: Primitive("sqlite +", lite.arithmetic(operator.add)),
-    Binary.SUBTRACT: Primitive("sqlite -", lite.arithmetic(operator.sub)),
-    Binary.MULTIPLY: Primitive("sqlite *", lite.arithmetic(operator.mul)),
-    Binary.DIVIDE: Primitive("sqlite /", lite.divided, nullable=True),
-    Binary.MODULO: Primitive("sqlite %", lite.modulo, nullable=True),
+    Binary.ADD: primitive("sqlite +", lite.added),
+    Binary.SUBTRACT: primitive("sqlite -", lite.subtracted),
+    Binary.MULTIPLY: primitive("sqlite *", lite.multiplied),
+    Binary.DIVIDE: primitive("sqlite /", lite.divided, nullable=True),
+    Binary.MODULO: primitive("sqlite %", lite.modulo, nullable=True),
 }
-_TO_BITS = Primitive("sqlite number to bits", lite.bits)
+_NEGATED = primitive("sqlite - (sign)", lambda value: lite.subtracted(0, value))
+_BIT_NOT = primitive("sqlite ~", lambda value: ~lite.bits(value))
 _BITS = {
-    Binary.BIT_AND: shared.BITS[Binary.BIT_AND],
-    Binary.BIT_OR: shared.BITS[Binary.BIT_OR],
-    Binary.SHIFT_LEFT: Primitive("sqlite <<", lite.shifted),
-    Binary.SHIFT_RIGHT: Primitive("sqlite >>", lambda value, count: lite.shifted(value, -count)),
+    Binary.BIT_AND: primitive("sqlite &", lambda left, right: lite.bits(left) & lite.bits(right)),
+    Binary.BIT_OR: primitive("sqlite |", lambda left, right: lite.bits(left) | lite.bits(right)),
+    Binary.SHIFT_LEFT: primitive("sqlite <<", lambda left, right: lite.shifted(lite.bits(left), lite.bits(right))),
+    Binary.SHIFT_RIGHT: primitive(
+        "sqlite >>", lambda left, right: lite.shifted_right(lite.bits(left), lite.bits(right))
+    ),
 }
-_LIKE = Primitive("sqlite like", lite.like)
+_CONCATENATED = primitive("sqlite ||", lambda left, right: lite.text(left) + lite.text(right))
+_LIKE = primitive("sqlite like", lambda value, pattern: lite.like(lite.text(value), lite.text(pattern)))
 
 
 def _ordering(symbol: str, compare: Callable[[Any, Any], bool]) -> Primitive:
-    return Primitive(
+    return primitive(
         f"sqlite {symbol}",
         lambda left, right: compare(lite.rank(left), lite.rank(right)),
         f"({{f}}({{0}}) {symbol} {{f}}({{1}}))",
@@ -72,38 +74,44 @@ _ORDERED = {
     Binary.GREATER: _ordering(">", operator.gt),
     Binary.GREATER_EQUAL: _ordering(">=", operator.ge),
 }
-_TO_TEXT = Primitive("sqlite to text", lite.text)
-_NUMERIC_AFFINITY = Primitive("sqlite numeric affinity", lite.numeric_affinity)
-_TRUTH = Primitive("sqlite truth", lambda value: float(lite.number(value)) != 0)
+_TO_TEXT = primitive("sqlite to text", lite.text)
+_NUMERIC_AFFINITY = primitive("sqlite numeric affinity", lite.numeric_affinity)
+_TRUTH = primitive("sqlite truth", lambda value: float(lite.number(value)) != 0)
 _CASTS = {
     Affinity.TEXT: _TO_TEXT,
-    Affinity.INTEGER: Primitive("sqlite cast to integer", lite.integer),
-    Affinity.REAL: Primitive("sqlite cast to real", lambda value: float(lite.number(value))),
-    Affinity.NUMERIC: Primitive("sqlite cast to numeric", lite.cast_numeric),
+    Affinity.INTEGER: primitive("sqlite cast to integer", lite.integer),
+    Affinity.REAL: primitive("sqlite cast to real", lambda value: float(lite.number(value))),
+    Affinity.NUMERIC: primitive("sqlite cast to numeric", lite.cast_numeric),
 }
 _STORED = {
     Affinity.TEXT: _TO_TEXT,
-    Affinity.REAL: Primitive("sqlite stored real", lite.stored_real),
-    Affinity.INTEGER: (_stored_numeric := Primitive("sqlite stored number", lite.stored_numeric)),
+    Affinity.REAL: primitive("sqlite stored real", lite.stored_real),
+    Affinity.INTEGER: (_stored_numeric := primitive("sqlite stored number", lite.stored_numeric)),
     Affinity.NUMERIC: _stored_numeric,
 }
-_STORED_ROW_NUMBER = Primitive("sqlite stored rowid", lite.stored_rowid, strict=False, errors="conversion")
-_RANK = Primitive("sqlite order", lite.rank, strict=False, nullable=True)
-_RETURNED_REAL = Primitive("sqlite returned real", lite.returned_real)
-_NOW = Primitive("sqlite now", lambda time: time.isoformat(sep=" ", timespec="seconds"))
+_STORED_ROW_NUMBER = primitive("sqlite stored rowid", lite.stored_rowid, strict=False, errors="conversion")
+_RANK = primitive("sqlite order", lite.rank, strict=False, nullable=True)
+_RETURNED_REAL = primitive("sqlite returned real", lite.returned_real)
+_BOUND = primitive("sqlite limit", lite.bound, strict=False, nullable=True, errors="conversion")
+_NOW = primitive("sqlite now", lambda time: time.isoformat(sep=" ", timespec="seconds"))
 _FUNCTIONS = {
-    Function.ABS: Primitive("sqlite abs", lite.absolute, errors="out-of-range"),
-    Function.SIGN: Primitive("sqlite sign", lite.sign, nullable=True),
-    Function.ROUND: Primitive("sqlite round", lite.rounded),
-    Function.GREATEST: Primitive("sqlite max", lambda *values: max(values, key=lite.rank)),
-    Function.LEAST: Primitive("sqlite min", lite.least),
+    Function.ABS: primitive("sqlite abs", lite.absolute, errors="out-of-range"),
+    Function.CHARACTER_LENGTH: primitive("sqlite length", lambda value: len(lite.text(value))),
+    Function.LOWER: primitive("sqlite lower", lambda value: texts.lower(lite.text(value))),
+    Function.UPPER: primitive("sqlite upper", lambda value: texts.upper(lite.text(value))),
+    Function.TRIM: primitive("sqlite trim", lambda value: lite.text(value).strip(" ")),
+    Function.SIGN: primitive("sqlite sign", lite.sign, nullable=True),
+    Function.ROUND: primitive("sqlite round", lite.rounded),
+    Function.SUBSTRING: primitive("sqlite substr", lite.substring),
+    Function.GREATEST: primitive("sqlite max", lambda *values: max(values, key=lite.rank)),
+    Function.LEAST: primitive("sqlite min", lite.least),
 }
 _AGGREGATES = {
     Aggregation.COUNT: len,
     Aggregation.SUM: lite.total,
     Aggregation.AVG: lite.average,
-    Aggregation.MIN: extreme(min, lite.rank),
-    Aggregation.MAX: extreme(max, lite.rank),
+    Aggregation.MIN: lite.minimum,
+    Aggregation.MAX: lite.maximum,
 }
 
 
@@ -117,6 +125,7 @@ class SQLite(Rules):
     ids = IdSource.LARGEST
     scalar_takes_first = True
     replace_puts_defaults = True
+    negative_limit_is_none = True
 
     def column(self, type_: Type) -> ValueType:
         return ValueType(Sort.ANY, affinity=AFFINITIES[type_.kind])
@@ -146,9 +155,6 @@ class SQLite(Rules):
     def value(self, node: Expression) -> Expression:
         return self.apply(TRUTH_TO_NUMBER, (node,), ANY) if node.type.sort is Sort.BOOLEAN else node
 
-    def text(self, node: Expression) -> Expression:
-        return self.apply(_TO_TEXT, (node,), ANY)
-
     # Operations
 
     def unary(self, operator: Unary, operand: Expression) -> Expression:
@@ -160,21 +166,21 @@ class SQLite(Rules):
                 # +column is a value without an affinity.
                 return _bare(operand)
             case Unary.NEGATE:
-                return self.apply(_ARITHMETIC[Binary.SUBTRACT], (Constant(0, ANY), operand), ANY)
+                return self.apply(_NEGATED, (operand,), ANY)
             case _:
-                return self.apply(shared.BIT_NOT, (self.apply(_TO_BITS, (operand,), ANY),), ANY)
+                return self.apply(_BIT_NOT, (operand,), ANY)
 
     def binary(self, operator: Binary, left: Expression, right: Expression) -> Expression:
         sides = (self.value(left), self.value(right))
         if operator in _ARITHMETIC:
             return self.apply(_ARITHMETIC[operator], sides, ANY)
         if operator in _BITS:
-            return self.apply(_BITS[operator], [self.apply(_TO_BITS, (side,), ANY) for side in sides], ANY)
+            return self.apply(_BITS[operator], sides, ANY)
         match operator:
             case Binary.CONCATENATE:
-                return self.apply(shared.CONCATENATED, list(map(self.text, sides)), ANY)
+                return self.apply(_CONCATENATED, sides, ANY)
             case Binary.LIKE:
-                return self.apply(_LIKE, list(map(self.text, sides)), BOOLEAN)
+                return self.apply(_LIKE, sides, BOOLEAN)
             case _:
                 raise ExecutionError("type", f"SQLite has no operator {operator.value}")
 
@@ -185,7 +191,7 @@ class SQLite(Rules):
             return self.apply(SAME, (one, other), BOOLEAN)
         if operator in _ORDERED:
             return self.apply(_ORDERED[operator], (one, other), BOOLEAN)
-        return self.equation(shared.COMPARISONS[operator], one, other, (left, right))
+        return self.equation(COMPARISONS[operator], one, other, (left, right))
 
     def matched(self, left: Expression, right: Expression) -> tuple[Expression, Expression]:
         """A numeric column makes a number of a text on the other side, a text column a text of a value without affinity."""
@@ -215,6 +221,9 @@ class SQLite(Rules):
     def truth(self, node: Expression, what: str = "condition") -> Expression:  # noqa: ARG002
         return node if node.type.sort is Sort.BOOLEAN else self.apply(_TRUTH, (node,), BOOLEAN)
 
+    def bound(self, node: Expression, what: str) -> Expression:  # noqa: ARG002
+        return self.apply(_BOUND, (self.value(node),), ANY)
+
     def cast(self, node: Expression, type_: Type) -> Expression:
         target = self.column(type_)
         assert target.affinity is not None
@@ -236,11 +245,6 @@ class SQLite(Rules):
                 return Choose(((equal, Constant(None, ANY)),), arguments[0], ANY)
             case Function.NOW:
                 return Clock(_NOW, ANY)
-            case Function.LOWER | Function.UPPER | Function.TRIM | Function.CHARACTER_LENGTH:
-                return self.apply(shared.TEXT_FUNCTIONS[function], (self.text(arguments[0]),), ANY)
-            case Function.SUBSTRING:
-                bounds = [self.apply(_CASTS[Affinity.INTEGER], (bound,), ANY) for bound in arguments[1:]]
-                return self.apply(shared.SUBSTRING, [self.text(arguments[0]), *bounds], ANY)
             case Function.CONCAT | Function.CEILING | Function.FLOOR:
                 raise ExecutionError("name", f"no such function: {function.value}")
             case _:
@@ -250,8 +254,7 @@ class SQLite(Rules):
 
     def aggregate(self, aggregation: Aggregation, operand: Expression) -> AggregateForm:
         function: Any = _AGGREGATES[aggregation]
-        smt = "" if aggregation in (Aggregation.SUM, Aggregation.AVG) else aggregation.value
-        return AggregateForm(function, ANY, self.value(operand), aggregation is Aggregation.COUNT, smt)
+        return AggregateForm(function, ANY, self.value(operand), nonnull=aggregation is Aggregation.COUNT)
 
     def key(self, node: Expression) -> Expression:
         return self.value(node)
@@ -292,10 +295,19 @@ class SQLite(Rules):
         return shown
 
     def check_arranging(self, node: tx.Expression) -> None:
-        super().check_arranging(node)
-        conjunction = isinstance(node, tx.BinaryOperation) and node.operator is Binary.AND
-        if conjunction and any(isinstance(part, tx.Literal) and part.value in (0, False) for part in parts(node)):
-            raise outside("ORDER BY or GROUP BY of an AND with 0 in SQLite", "leave it out: it is taken for column 0")
+        if _zero(node) and not isinstance(node, tx.Literal):
+            raise outside(
+                "ORDER BY or GROUP BY of an AND with 0 in SQLite", "leave it out: it is taken for column number 0"
+            )
+
+
+def _zero(node: tx.Expression) -> bool:
+    """Whether SQLite makes it the literal 0 while it reads the text."""
+    if isinstance(node, tx.Literal):
+        return node.value is False or (type(node.value) is int and node.value == 0)
+    if isinstance(node, tx.BinaryOperation) and node.operator is Binary.AND:
+        return _zero(node.left) or _zero(node.right)
+    return False
 
 
 def _bare(node: Expression) -> Expression:

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 from isolde.semantics.core.dialects.base import Rules, typed
 from isolde.semantics.core.nodes import Constant, Expression
-from isolde.semantics.core.primitives import Primitive
+from isolde.semantics.core.primitives import primitive
 from isolde.semantics.core.types import Sort, ValueType
 
 
@@ -23,12 +23,12 @@ def _clock(moment: datetime) -> datetime:
 
 
 _CONVERTED = {
-    (Sort.DATE, Sort.TIMESTAMP): Primitive("date to time", _midnight),
-    (Sort.DATE, Sort.ZONED): Primitive("date to time with zone", lambda day: _in_utc(_midnight(day))),
-    (Sort.TIMESTAMP, Sort.DATE): Primitive("time to date", datetime.date),
-    (Sort.TIMESTAMP, Sort.ZONED): Primitive("time to time with zone", _in_utc),
-    (Sort.ZONED, Sort.DATE): Primitive("time with zone to date", lambda moment: _clock(moment).date()),
-    (Sort.ZONED, Sort.TIMESTAMP): Primitive("time with zone to time", _clock),
+    (Sort.DATE, Sort.TIMESTAMP): primitive("date to time", _midnight),
+    (Sort.DATE, Sort.ZONED): primitive("date to time with zone", lambda day: _in_utc(_midnight(day))),
+    (Sort.TIMESTAMP, Sort.DATE): primitive("time to date", datetime.date),
+    (Sort.TIMESTAMP, Sort.ZONED): primitive("time to time with zone", _in_utc),
+    (Sort.ZONED, Sort.DATE): primitive("time with zone to date", lambda moment: _clock(moment).date()),
+    (Sort.ZONED, Sort.TIMESTAMP): primitive("time with zone to time", _clock),
 }
 
 

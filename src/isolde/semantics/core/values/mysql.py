@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from isolde.errors import ExecutionError
 from isolde.semantics.core.types import outside
 from isolde.semantics.core.values import numbers, texts
+from isolde.semantics.core.values.ties import extreme
 
 # Values
 
@@ -36,9 +36,30 @@ def text_number(text: str) -> float:
     return float(found[1]) if found else 0.0
 
 
+def strict_text_number(text: str) -> float:
+    found = texts.whole_number(text)
+    if found is None:
+        raise no_number(text)
+    return float(found)
+
+
+def no_number(text: str) -> Exception:
+    """It is an error, or it is not, as the plan has it: constants are converted before errors count."""
+    return outside(
+        f"a text that is no number, taken as one in a statement that changes tables ({text!r}),", "use a number"
+    )
+
+
 def text_integer(text: str) -> int:
     found = texts.INTEGER_PREFIX.match(text)
     return int(found[1]) if found else 0
+
+
+def strict_text_integer(text: str) -> int:
+    found = texts.whole_number(text, texts.INTEGER_PREFIX)
+    if found is None:
+        raise no_number(text)
+    return int(found)
 
 
 def text_nearest(text: str) -> int:
@@ -46,19 +67,9 @@ def text_nearest(text: str) -> int:
     return numbers.nearest_integer(Decimal(found[1])) if found else 0
 
 
-def strict(read: Callable[[str], Any], prefix: re.Pattern[str] = texts.NUMBER_PREFIX) -> Callable[[str], Any]:
-    """The same of a text that is all number. Of others it is an error or not, as the plan has it: constants are converted before
-    errors count.
-    """
-
-    def number(text: str) -> Any:
-        if texts.whole_number(text, prefix) is None:
-            raise outside(
-                f"a text that is no number, taken as one in a statement that changes tables ({text!r}),", "use a number"
-            )
-        return read(text)
-
-    return number
+def strict_text_nearest(text: str) -> int:
+    strict_text_number(text)
+    return text_nearest(text)
 
 
 def timestamp_text(value: datetime, digits: int) -> str:
@@ -76,8 +87,9 @@ def wrap_signed(number: int) -> int:
     return low - 2**64 if low >> 63 else low
 
 
-def clamp(number: int) -> int:
-    return min(max(number, -(2**63)), 2**63 - 1)
+def clamp(number: int, unsigned: bool) -> int:
+    low, high = numbers.BOUNDS[64, unsigned]
+    return min(max(number, low), high)
 
 
 def like(text: str, pattern: str) -> bool:
@@ -86,7 +98,7 @@ def like(text: str, pattern: str) -> bool:
 
 
 def float_quotient(left: float, right: float) -> float | None:
-    return None if right == 0 else numbers.float_quotient(left, right)
+    return None if right == 0 else numbers.finite(left / right)
 
 
 def decimal_quotient(left: Decimal, right: Decimal, left_scale: int, right_scale: int) -> Decimal | None:
@@ -115,6 +127,17 @@ def remainder(left: Any, right: Any) -> Any:
         # MariaDB's keeps the sign of the dividend, until it passes through a temporary table: -4.0 % 2 = 0 is false.
         raise outside("a remainder of zero, of a negative decimal, in MySQL", "take the remainder of its ABS")
     return result
+
+
+def checked_divisor(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, with an error in place of null for a divisor of zero: strict mode, in statements that change tables."""
+
+    def checked(left: Any, right: Any, *scales: int) -> Any:
+        if right == 0:
+            raise numbers.zero_divisor()
+        return function(left, right, *scales)
+
+    return checked
 
 
 def from_timestamp(text: str) -> datetime:
@@ -181,19 +204,39 @@ def stored_timestamp(value: Any, digits: int) -> datetime:
     return texts.in_precision(value, digits, rounding=False)
 
 
-# MySQL's TIMESTAMP holds the seconds after the first of 1970 that fit into 31 bits, in UTC; a session's zone may be half a day
-# from it.
-_FIRST, _LAST = datetime(1970, 1, 1, 14), datetime(2038, 1, 18, 14, 14, 7, 999999)
+# MySQL's TIMESTAMP holds the seconds after the first of 1970 that fit into 31 bits, in UTC.
+_FIRST, _LAST = datetime(1970, 1, 1), datetime(2038, 1, 19, 3, 14, 7, 999999)
+_WEST, _EAST = timedelta(hours=13), timedelta(hours=14)
+"""How far a session's time zone may be from UTC."""
 
 
 def stored_moment(value: Any, digits: int) -> datetime:
     moment = stored_timestamp(value, digits)
-    if not _FIRST < moment <= _LAST:
+    if moment <= _FIRST - _WEST or moment > _LAST + _EAST:
+        raise ExecutionError("conversion", f"incorrect datetime value {str(moment)!r} for a TIMESTAMP")
+    if moment <= _FIRST + _EAST or moment > _LAST - _WEST:
         raise outside(
-            f"the TIMESTAMP {str(moment)!r}, which some time zones or all do not have,",
+            f"the TIMESTAMP {str(moment)!r}, which some time zones have and others do not,",
             "use DATETIME, or times from 1970-01-02 15:00 to 2038-01-18 14:00",
         )
     return moment
+
+
+# Functions
+
+
+def substring(text: str, start: int, length: int | None = None) -> str:
+    if start == 0 or (length is not None and length <= 0) or abs(start) > len(text):
+        return ""
+    first = start - 1 if start > 0 else len(text) + start
+    return text[first:] if length is None else text[first : first + length]
+
+
+def uncut(text: str, length: int) -> str:
+    """A number as a text, where a statement changes tables: texts alone are cut off there."""
+    if len(text) > length:
+        raise ExecutionError("conversion", f"incorrect CHAR({length}) value {text!r}")
+    return text
 
 
 # Aggregates
@@ -230,3 +273,25 @@ def same_for_all_plans(function: Callable[[list[Any]], Any], scale: int) -> Call
         return result
 
     return grouped
+
+
+def minimum(values: list[Any]) -> Any:
+    return min(values) if values else None
+
+
+def maximum(values: list[Any]) -> Any:
+    return max(values) if values else None
+
+
+def minimum_text(values: list[str]) -> str | None:
+    return extreme(values, min(values, key=sort_text), sort_text) if values else None
+
+
+def maximum_text(values: list[str]) -> str | None:
+    return extreme(values, max(values, key=sort_text), sort_text) if values else None
+
+
+def bound(value: int | None) -> int:
+    if value is None:
+        raise outside("a LIMIT or OFFSET that is null in MySQL", "give a number")
+    return numbers.row_count(value)

@@ -10,10 +10,8 @@ from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from math import inf, isinf, isnan
 from struct import pack, unpack
-from typing import Any
 
-from isolde.errors import ExecutionError
-from isolde.semantics.core.types import outside
+from isolde.errors import ExecutionError, OutsideFragment
 
 EXACT = Context(prec=2500, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX)
 """Wide enough that nothing here is ever rounded by it; PostgreSQL's ``numeric`` shows at most 1,000 digits after the point."""
@@ -94,23 +92,22 @@ def single(number: float) -> float:
     """A number that a float of 32 bits holds as it is, and shows in the six digits of MySQL; no other is rounded here."""
     kept = unpack("f", pack("f", number))[0] if abs(number) < 2.0**127 else None
     if kept != number or float(f"{number:.6g}") != number:
-        raise outside(f"{number!r} in 32 bits, which would be rounded,", "use DOUBLE, or a decimal")
+        raise OutsideFragment(
+            "statement", f"{number!r} in 32 bits, which would be rounded,", "use DOUBLE, or a decimal"
+        )
     return number
 
 
-def checked_divisor(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, with an error for a divisor of zero."""
-
-    def checked(left: Any, right: Any, *scales: int) -> Any:
-        if right == 0:
-            raise zero_divisor()
-        return function(left, right, *scales)
-
-    return checked
+def decimal_sum(left: Decimal, right: Decimal) -> Decimal:
+    return positive_zero(EXACT.add(left, right))
 
 
-def float_quotient(left: float, right: float) -> float:
-    return finite(left / right)
+def decimal_difference(left: Decimal, right: Decimal) -> Decimal:
+    return positive_zero(EXACT.subtract(left, right))
+
+
+def decimal_product(left: Decimal, right: Decimal) -> Decimal:
+    return positive_zero(EXACT.multiply(left, right))
 
 
 def decimal_total(values: list[Decimal | int]) -> Decimal | None:
@@ -137,10 +134,10 @@ def fitted_decimal(number: Decimal, precision: int, scale: int) -> Decimal:
     return result
 
 
-def row_count(value: object) -> int:
+def row_count(value: int) -> int:
     """What LIMIT or OFFSET is given."""
-    if type(value) is not int or value < 0:
-        raise outside(f"a LIMIT or OFFSET of {value!r}", "give a number of rows")
+    if value < 0:
+        raise ExecutionError("out-of-range", "LIMIT and OFFSET must not be negative")
     return value
 
 

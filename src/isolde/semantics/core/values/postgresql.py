@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 from isolde.errors import ExecutionError
 from isolde.semantics.core.types import outside
 from isolde.semantics.core.values import numbers, texts
+from isolde.semantics.core.values.ties import extreme
 
 
 def conversion_error(text: str, type_: object) -> ExecutionError:
@@ -108,6 +109,10 @@ def zoned_text(value: datetime) -> str:
     return timestamp_text(value.astimezone(UTC).replace(tzinfo=None)) + "+00"
 
 
+def decimal_float(number: Decimal) -> float:
+    return numbers.finite(float(number))
+
+
 def fixed_text(text: str, length: int) -> str:
     """A text of CHAR(n). Spaces at its end are shown, and not compared: one that has any is refused."""
     text = texts.fitted_text(text, length)
@@ -123,6 +128,24 @@ def fixed_cut(text: str, length: int) -> str:
 # Functions
 
 
+def float_quotient(left: float, right: float) -> float:
+    if right == 0:
+        raise numbers.zero_divisor()
+    return numbers.finite(left / right)
+
+
+def quotient(left: int, right: int) -> int:
+    if right == 0:
+        raise numbers.zero_divisor()
+    return numbers.integer_quotient(left, right)
+
+
+def modulo(left: int, right: int) -> int:
+    if right == 0:
+        raise numbers.zero_divisor()
+    return numbers.integer_remainder(left, right)
+
+
 def shifted_left(number: int, count: int, bits: int) -> int:
     size = 1 << bits
     shifted = (number << (count % max(bits, 32))) % size
@@ -133,13 +156,27 @@ def like(text: str, pattern: str) -> bool:
     return texts.like_pattern(pattern, ignore_case=False, escapes=True)(text)
 
 
-def keeping_sign(compute: Callable[[float], int]) -> Callable[[float], float]:
-    """A float that is rounded to zero keeps its sign, which shows in its text."""
-    return lambda number: math.copysign(compute(number), number)
+# A float that is rounded to zero keeps its sign, which shows in its text.
+
+
+def float_ceiling(number: float) -> float:
+    return math.copysign(math.ceil(number), number)
+
+
+def float_round(number: float) -> float:
+    return math.copysign(numbers.nearest_even(number), number)
 
 
 def decimal_round(number: Decimal, scale: int) -> Decimal:
     return numbers.rounded(number, max(min(scale, 2000), -2000))
+
+
+def substring(text: str, start: int, length: int | None = None) -> str:
+    if length is None:
+        return text[max(start - 1, 0) :]
+    if length < 0:
+        raise ExecutionError("out-of-range", "negative substring length not allowed")
+    return text[max(start - 1, 0) : max(start - 1 + length, 0)]
 
 
 # Aggregates
@@ -160,3 +197,20 @@ def average_decimals(values: list[Decimal | int]) -> Decimal | None:
 
 def average_floats(values: list[float]) -> float | None:
     return numbers.finite(numbers.float_total(values) / len(values)) if values else None
+
+
+def minimum(values: list[Any]) -> Any:
+    return extreme(values, min(values)) if values else None
+
+
+def maximum(values: list[Any]) -> Any:
+    return extreme(values, max(values)) if values else None
+
+
+def greatest(*values: Any) -> Any:
+    """The greatest of those that are not null."""
+    return max((value for value in values if value is not None), default=None)
+
+
+def least(*values: Any) -> Any:
+    return min((value for value in values if value is not None), default=None)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from isolde.errors import ExecutionError
 from isolde.semantics.core.types import outside
 from isolde.semantics.core.values import numbers, texts
+from isolde.semantics.core.values.ties import extreme
 
 _LOW, _HIGH = -(2**63), 2**63 - 1
 
@@ -102,15 +102,22 @@ def real(value: float) -> float | None:
 # Operations
 
 
-def arithmetic(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Of integers it is an integer, and of those that are too large for 64 bits a float."""
+def added(left: Any, right: Any) -> Any:
+    left, right = number(left), number(right)
+    result = left + right
+    return result if isinstance(result, float) or _LOW <= result <= _HIGH else float(left) + float(right)
 
-    def computed(left: Any, right: Any) -> Any:
-        left, right = number(left), number(right)
-        result = compute(left, right)
-        return result if isinstance(result, float) or _LOW <= result <= _HIGH else compute(float(left), float(right))
 
-    return computed
+def subtracted(left: Any, right: Any) -> Any:
+    left, right = number(left), number(right)
+    result = left - right
+    return result if isinstance(result, float) or _LOW <= result <= _HIGH else float(left) - float(right)
+
+
+def multiplied(left: Any, right: Any) -> Any:
+    left, right = number(left), number(right)
+    result = left * right
+    return result if isinstance(result, float) or _LOW <= result <= _HIGH else float(left) * float(right)
 
 
 def divided(left: Any, right: Any) -> Any:
@@ -141,6 +148,10 @@ def shifted(value: int, count: int) -> int:
     return low - 2**64 if low >> 63 else low
 
 
+def shifted_right(value: int, count: int) -> int:
+    return shifted(value, -count)
+
+
 def like(value: str, pattern: str) -> bool:
     return texts.like_pattern(pattern, ignore_case=True, escapes=False)(value)
 
@@ -164,6 +175,14 @@ def total(values: list[Any]) -> Any:
 
 def average(values: list[Any]) -> float | None:
     return real(numbers.float_total([float(number(value)) for value in values]) / len(values)) if values else None
+
+
+def minimum(values: list[Any]) -> Any:
+    return extreme(values, min(values, key=rank)) if values else None
+
+
+def maximum(values: list[Any]) -> Any:
+    return extreme(values, max(values, key=rank)) if values else None
 
 
 def cast_numeric(value: Any) -> Any:
@@ -203,3 +222,32 @@ def rounded(value: Any, places: Any = 0) -> float:
     if integer(places) > 0:
         raise outside("round of a floating-point number to digits", "round an integer number of the smallest unit")
     return float(int(whole + (0.5 if whole >= 0 else -0.5)))
+
+
+def substring(value: Any, start: Any, length: Any = None) -> str:
+    shown, first = text(value), integer(start)
+    count = len(shown) + abs(first) + 1 if length is None else integer(length)
+    if first > 0:
+        first -= 1
+    elif first < 0:
+        first += len(shown)
+        if first < 0 and length is None:
+            first = 0
+    elif count > 0:
+        count -= 1
+    if count < 0:
+        first, count = first + count, -count
+    if first < 0:
+        count, first = count + first, 0
+    return shown[first : first + max(count, 0)]
+
+
+def bound(value: Any) -> int | None:
+    """LIMIT and OFFSET: a negative limit is none."""
+    if isinstance(value, str):
+        raise outside("a LIMIT or OFFSET that is a text in SQLite", "give a number")
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+        value = int(value)
+    if not isinstance(value, int):
+        raise ExecutionError("conversion", "datatype mismatch")
+    return None if value < 0 else value

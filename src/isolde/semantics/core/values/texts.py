@@ -55,11 +55,8 @@ def upper(text: str) -> str:
     return ascii_only(text).upper()
 
 
-def substring(text: str, start: int, length: int | None = None) -> str:
-    """From a place, counted from 1. Databases count places before the first, and lengths below zero, each in its own way."""
-    if start < 1 or (length is not None and length < 0):
-        raise outside("SUBSTRING from a place before the first, or of a negative length", "use CASE")
-    return text[start - 1 :] if length is None else text[start - 1 : start - 1 + length]
+def trim(text: str) -> str:
+    return text.strip(" ")
 
 
 def like_pattern(pattern: str, ignore_case: bool, escapes: bool) -> Callable[[str], bool]:

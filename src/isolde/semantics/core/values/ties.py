@@ -19,19 +19,11 @@ def is_first(seen: dict[Any, Any], key: Any, shown: Any) -> bool:
     return False
 
 
-def extreme(choose: Callable[..., Any], key: Callable[[Any], Any] | None = None) -> Callable[[list[Any]], Any]:
-    """MIN or MAX, as Python's ``min`` or ``max`` chooses by the key, where nothing else is equal to what is chosen."""
-
-    def chosen(values: list[Any]) -> Any:
-        if not values:
-            return None
-        found = choose(values, key=key)
-        same = found if key is None else key(found)
-        for value in values:
-            if (value if key is None else key(value)) == same and repr(value) != repr(found):
-                raise _equal("MIN or MAX", value, found)
-        return found
-
+def extreme(values: list[Any], chosen: Any, key: Callable[[Any], Any] = lambda value: value) -> Any:
+    """What MIN or MAX has chosen by the key, if nothing else is equal to it."""
+    for value in values:
+        if key(value) == key(chosen) and repr(value) != repr(chosen):
+            raise _equal("MIN or MAX", value, chosen)
     return chosen
 
 
