@@ -7,6 +7,9 @@ triples is. The weakest that nothing broke are then run under load. The server j
 
     python benchmarks/infer_validate.py tpcc --invariant condition-1 … [--start mariadb] [--interleavings 40] [--load 3]
     python benchmarks/infer_validate.py courseware smallbank --start postgresql
+
+Transactions that meet are independent of all others, and so is each assignment under load: with ``--workers N`` or
+``--engine ray`` they are parts (``isolde.scale``), each with a server of its own.
 """
 
 from __future__ import annotations
@@ -17,9 +20,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, product
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -35,6 +38,8 @@ from isolde.databases.translate import Translator
 from isolde.engines.infer.prove import by_strength
 from isolde.errors import IsoldeError
 from isolde.levels.specifications import CANDIDATES
+from isolde.scale import Engine, Workers, opened_workers
+from isolde.scale.workers import spread
 from isolde.tx.python import AbortedByProgram, Transaction
 from isolde.tx.render import render, render_schema
 from isolde.workloads.application import Application
@@ -233,27 +238,50 @@ def orders(lengths: Sequence[int], many: int, random: Random) -> Iterator[list[i
         yield order
 
 
-def explored(
-    server: Server, refuter: Refuter, writers: Sequence[str], many: tuple[int, int], programs: int, told: Any
-) -> Broken:
-    """What pairs and triples of calls break at each combination of levels."""
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is validated of an application, known to other processes: its invariants and transactions by their names."""
+
+    application: str
+    kind: str
+    invariants: tuple[str, ...]
+    writers: tuple[str, ...]
+    many: tuple[int, int]
+    """Interleavings of each pair, and of each triple."""
+    programs: int
+    seconds: float
+    """How long each assignment is run under load."""
+
+    def made(self) -> Application:
+        whole = application_named(self.application)
+        return replace(whole, invariants=tuple(one for one in whole.invariants if one.name in self.invariants))
+
+    def refuter(self) -> Refuter:
+        return Refuter(self.made(), self.kind, {}, CANDIDATES, self.writers, anywhere=False)
+
+    def meetings(self) -> list[tuple[str, ...]]:
+        """The transactions that meet: what others break with or without them is another matter."""
+        sizes = range(1, 4 if self.many[1] else 3)
+        return [names for size in sizes for names in combinations(self.writers, size)]
+
+
+def explored(server: Server, refuter: Refuter, plan: Plan, meeting: Sequence[str]) -> Broken:
+    """What pairs and triples of calls of just these transactions break at each combination of their levels."""
     found: Broken = {}
-    for size in (2, 3):
-        for names in combinations_with_replacement(writers, size):
-            different = list(dict.fromkeys(names))
-            drawn = list(refuter.programs(names))[: programs if size == 2 else max(1, programs // 2)]
+    for size, many in zip((2, 3), plan.many, strict=True):
+        for names in combinations_with_replacement(meeting, size if many else 0):
+            if set(names) != set(meeting):
+                continue
+            drawn = list(refuter.programs(names))[: plan.programs if size == 2 else max(1, plan.programs // 2)]
             lengths = [server.lengths(rows, calls) for rows, calls in drawn]
-            for levels in product(CANDIDATES, repeat=len(different)):
-                named = dict(zip(different, levels, strict=True))
-                index = tuple(sorted(named.items()))
-                broken = found.setdefault(index, set())
+            for levels in product(CANDIDATES, repeat=len(meeting)):
+                named = dict(zip(meeting, levels, strict=True))
+                broken = found.setdefault(tuple(sorted(named.items())), set())
                 for number, (rows, calls) in enumerate(drawn):
-                    random = Random(f"{names} {number}")
-                    for order in orders(lengths[number], many[size - 2], random):
+                    for order in orders(lengths[number], many, Random(f"{names} {number}")):
                         if len(broken) == len(server.queries):
                             break
                         broken |= server.interleaved(rows, calls, named, order)
-                told(f"{' ∥ '.join(names)} at {named}: {sorted(broken) or 'nothing'} ({server.runs:,} runs)")
     return found
 
 
@@ -289,6 +317,50 @@ def under_load(
     return server.broken()
 
 
+# Parts
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Transactions that meet, or an assignment that is run under load."""
+
+    plan: Plan
+    meeting: tuple[str, ...] = ()
+    loaded: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a part found, and how many interleavings it ran."""
+
+    broken: Broken
+    runs: int
+
+
+def _done(server: Server, refuter: Refuter, part: Part) -> Found:
+    before = server.runs
+    if part.meeting:
+        return Found(explored(server, refuter, part.plan, part.meeting), server.runs - before)
+    broken = under_load(server, refuter, part.plan.writers, dict(part.loaded), part.plan.seconds)
+    return Found({part.loaded: broken}, 0)
+
+
+def _apart(part: Part) -> Found:
+    """What a worker does."""
+    with ExitStack() as stack:
+        return _done(Server(part.plan.kind, part.plan.made(), stack), part.plan.refuter(), part)
+
+
+def done(plan: Plan, parts: Sequence[Part], workers: Workers | None) -> Iterator[tuple[Part, Found]]:
+    """The parts' findings as they come: from workers, or from one server in this process."""
+    if workers is not None:
+        yield from spread(workers, _apart, parts)
+    elif parts:
+        with ExitStack() as stack:
+            server, refuter = Server(plan.kind, plan.made(), stack), plan.refuter()
+            yield from ((part, _done(server, refuter, part)) for part in parts)
+
+
 # Comparing
 
 
@@ -318,27 +390,33 @@ def _index(assignment: Mapping[str, str]) -> str:
     return " ".join(f"{name}={SHORT[level]}" for name, level in sorted(assignment.items()))
 
 
-def validated(name: str, kind: str, arguments: argparse.Namespace) -> None:
+def planned(name: str, kind: str, arguments: argparse.Namespace) -> Plan:
     application = application_named(name)
     wanted = arguments.invariant or [one.name for one in application.invariants]
-    application = replace(application, invariants=tuple(one for one in application.invariants if one.name in wanted))
+    named = tuple(one.name for one in application.invariants if one.name in wanted)
     problem = Inference(application, InferOptions(kind)).problem
     writers = [one for one, found in problem.transactions.items() if not found.reads_only]
-    refuter = Refuter(application, kind, {}, CANDIDATES, writers, anywhere=False)
-    told = lambda text: print(f"  {text}", flush=True) if arguments.verbose else None  # noqa: E731
+    many = (arguments.interleavings, arguments.triples)
+    return Plan(name, kind, named, tuple(writers), many, arguments.programs, arguments.load)
+
+
+def validated(plan: Plan, arguments: argparse.Namespace, workers: Workers | None) -> None:
+    name, kind, wanted, writers = plan.application, plan.kind, plan.invariants, plan.writers
+    application = plan.made()
     began = time.monotonic()
-    with ExitStack() as stack:
-        server = Server(kind, application, stack)
-        many = (arguments.interleavings, arguments.triples)
-        found = explored(server, refuter, writers, many, arguments.programs, told)
-        assignments = by_strength(writers, CANDIDATES)
-        whole = {_index(one): breaks(one, found) for one in assignments}
-        loaded: dict[str, set[str]] = {}
-        left = [one for one in assignments if not whole[_index(one)]]
-        for one in left[: arguments.loaded]:
-            if arguments.load:
-                loaded[_index(one)] = under_load(server, refuter, writers, one, arguments.load)
-        runs = server.runs
+    found: Broken = {}
+    runs = 0
+    for part, one in done(plan, [Part(plan, meeting) for meeting in plan.meetings()], workers):
+        found |= one.broken
+        runs += one.runs
+        if arguments.verbose:
+            for index, broken in one.broken.items():
+                print(f"  {' ∥ '.join(part.meeting)} at {dict(index)}: {sorted(broken) or 'nothing'}", flush=True)
+    assignments = by_strength(writers, CANDIDATES)
+    whole = {_index(one): breaks(one, found) for one in assignments}
+    left = [one for one in assignments if not whole[_index(one)]][: arguments.loaded if arguments.load else 0]
+    loads = done(plan, [Part(plan, loaded=tuple(sorted(one.items()))) for one in left], workers)
+    loaded = {_index(dict(part.loaded)): one.broken[part.loaded] for part, one in loads}
     if arguments.output is not None:
         kept = {"application": name, "database": kind, "broken": {index: sorted(one) for index, one in whole.items()}}
         with arguments.output.open("a") as file:
@@ -389,10 +467,19 @@ def main() -> None:
         "--output", type=Path, help="a line for each application and database: what broke at which levels"
     )
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--workers", type=int, help="so many parts at once, each with a server of its own")
+    parser.add_argument("--engine", choices=["local", "ray"], help="where the workers run")
+    parser.add_argument("--ray-address", help="the cluster's address, or auto")
     arguments = parser.parse_args()
-    for name in arguments.applications:
-        for kind in arguments.start or sorted(SETTINGS, reverse=True):
-            validated(name, kind, arguments)
+    engine: Engine = arguments.engine or "local"
+    scaled = arguments.engine is not None or arguments.workers is not None
+    try:
+        with opened_workers(engine, arguments.workers, arguments.ray_address) if scaled else nullcontext() as workers:
+            for name in arguments.applications:
+                for kind in arguments.start or sorted(SETTINGS, reverse=True):
+                    validated(planned(name, kind, arguments), arguments, workers)
+    except IsoldeError as error:
+        raise SystemExit(f"error: {error}") from None
 
 
 if __name__ == "__main__":

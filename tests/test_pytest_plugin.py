@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +101,33 @@ def test_any(isolation, first, amount):
     assert "write-skew" in out
     # Hypothesis shrinks to the smallest amount that breaks it.
     assert "amount=101" in out
+
+
+def test_hypothesis_names_the_arguments_and_the_report_has_the_smallest_of_each_test(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.sarif"
+    _, out = ran(
+        tmp_path,
+        """
+from hypothesis import given, settings, strategies as st
+
+@pytest.mark.isolation("si")
+@pytest.mark.parametrize("account", ["y", "z"])
+@settings(deadline=None, max_examples=20, database=None)
+@given(amount=st.integers(90, 110))
+def test_any(isolation, account, amount):
+    initial = {"x": 100, account: 100}
+    programs = [[(lambda tx, own: tx.write(own, tx.read("x") + tx.read(account) - 100 - amount), own)] for own in initial]
+    isolation(Program(sessions=programs, initial=initial, invariant=lambda state: sum(state.values()) >= 0))
+""",
+        "--isolde-report",
+        str(kept),
+    )
+    assert "isolation=Isolation(level='si'" in out
+    assert "Finding(" not in out
+    results = json.loads(kept.read_text())["runs"][0]["results"]
+    assert len(results) == 2
+    places = {one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in results}
+    assert places == {"test_it.py"}
 
 
 def test_what_stays_undecided_is_no_pass(tmp_path: Path) -> None:

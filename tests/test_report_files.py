@@ -13,7 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isolde.engines.check import check, exhibited
-from isolde.findings import FailingPrefix, Finding, LogExplained, LogSubject, NotProved, OnStore, Report, Verdict
+from isolde.findings import (
+    FailingPrefix,
+    Finding,
+    LogExplained,
+    LogSubject,
+    NotProved,
+    OnStore,
+    Report,
+    Schedule,
+    Step,
+    TableRows,
+    Verdict,
+)
 from isolde.formats import encode
 from isolde.history import parse
 from isolde.levels import LEVELS, Level
@@ -22,6 +34,7 @@ from isolde.report.codec import write
 from isolde.report.drawing import drawing_of
 from isolde.report.html.markup import Markup, tag
 from isolde.report.html.page import page, pages
+from isolde.report.html.stepper import stepper
 from isolde.report.picture import dot, first_drawing, svg
 from test_cli import isolde
 from test_reports import KINDS, OPEN, SKEW, of_one
@@ -50,6 +63,20 @@ def test_every_report_is_a_well_formed_page_a_junit_file_and_a_sarif_file(kind: 
     assert len(names) == len(set(names))
     assert ElementTree.fromstring(junit([report])).find("testsuite") is not None
     assert json.loads(sarif([report]))["version"] == "2.1.0"
+
+
+def test_rows_of_an_interleaving_stand_under_the_names_of_their_columns() -> None:
+    def heads(*schema: str, rows: Any = ((1, 5),)) -> list[str]:
+        shown = stepper(Schedule((Step("A", "COMMIT"),), schema, (TableRows("item", rows),)))
+        return re.findall(r'<th scope="col">([^<]*)</th>', str(shown))[2:]
+
+    made = "CREATE TABLE item (id INT PRIMARY KEY, `left` INT NOT NULL)"
+    assert heads(made) == ["id", "left"]
+    assert heads(made, rows=()) == ["id", "left"]
+    # Not known, or not any more: no names rather than wrong ones.
+    assert heads(made, rows=((1, 5, 6),)) == []
+    assert heads(made, "ALTER TABLE item RENAME COLUMN id TO number") == []
+    assert heads("CREATE TABLE item AS SELECT 1") == heads("no SQL at all") == heads() == []
 
 
 def test_texts_of_others_cannot_become_html() -> None:

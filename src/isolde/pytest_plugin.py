@@ -72,24 +72,37 @@ class Isolation:
     name: str = ""
     options: dict[str, Any] = field(default_factory=dict, repr=False)
     kept: list[Report] = field(default_factory=list, repr=False)
-    passed: list[str] = field(default_factory=list, repr=False)
+    shown: dict[str, Report] = field(default_factory=dict, repr=False)
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """What Hypothesis says the argument of a failing test is. It would print the fields, and so whole reports."""
+        printer.text(repr(self))
 
     def __call__(self, program: Program) -> Report:
-        """Explores the program. What is found is kept for ``--isolde-report``; of many examples that pass, the first."""
+        """Explores the program. Of many examples ``--isolde-report`` has the last that failed, which is Hypothesis' smallest,
+        or the first if all pass."""
         from isolde.findings import Verdict
         from isolde.report.any import as_text
 
         __tracebackhide__ = True
         report = self._explored(program if program.name else replace(program, name=self.name))
-        if report.verdict is not Verdict.SATISFIED or not self.passed:
-            self.kept.append(report)
-        if report.verdict is Verdict.SATISFIED:
-            self.passed.append(report.subject.name)
+        self._keep(report)
         if report.verdict is Verdict.VIOLATED:
             raise Broken(f"at {self.level} this can break:\n\n{as_text(report)}")
         if report.verdict is Verdict.UNDECIDED:
             raise Broken(f"undecided at {self.level}, which is no pass:\n\n{as_text(report)}")
         return report
+
+    def _keep(self, report: Report) -> None:
+        from isolde.findings import Verdict
+
+        earlier = self.shown.get(report.subject.name)
+        if earlier is not None and report.verdict is Verdict.SATISFIED:
+            return
+        if earlier is not None:
+            self.kept[:] = [one for one in self.kept if one is not earlier]
+        self.shown[report.subject.name] = report
+        self.kept.append(report)
 
     def _explored(self, program: Program) -> Report:
         store, colon, level = self.level.partition(":")
@@ -125,9 +138,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     # What the explorer needs is loaded now, so that no test (and no deadline of Hypothesis) pays for it.
     import_module("isolde.campaigns.explore")
     kept = metafunc.config.stash[_REPORTS]
-    name = metafunc.definition.name
     values = [
-        Isolation(level, name, {n: v for n, v in options.items() if n in _BOUNDS}, kept) for level, options in asked
+        Isolation(level, options={n: v for n, v in options.items() if n in _BOUNDS}, kept=kept)
+        for level, options in asked
     ]
     metafunc.parametrize("isolation", values, ids=[one.level for one in values])
 
@@ -155,19 +168,23 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     __tracebackhide__ = True
     from isolde.errors import IsoldeError
 
-    isolation = pyfuncitem.callspec.params["isolation"]
-    assert isinstance(isolation, Isolation)
+    shared = pyfuncitem.callspec.params["isolation"]
+    assert isinstance(shared, Isolation)
+    # The same level of a test with other parameters is another test.
+    isolation = replace(shared, name=pyfuncitem.nodeid, shown={})
     function = pyfuncitem.obj
     parameters = inspect.signature(function).parameters
     given = {name: pyfuncitem.funcargs[name] for name in parameters if name in pyfuncitem.funcargs}
+    if "isolation" in given:
+        given["isolation"] = isolation
     wrong = ""
     try:
         if "sessions" in options:
-            isolation(_program(function, given, options, pyfuncitem.name))
+            isolation(_program(function, given, options, pyfuncitem.nodeid))
         elif "isolation" in parameters:
             function(**given)
         else:
-            for program in _programs(function(**given), pyfuncitem.name):
+            for program in _programs(function(**given), pyfuncitem.nodeid):
                 isolation(program)
     except IsoldeError as error:
         wrong = f"at {isolation.level}: {error}"

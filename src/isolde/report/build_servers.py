@@ -138,6 +138,7 @@ def _result(report: Report, finding: Finding, rule: str, text: str, kind: str) -
 
 
 def _uri(name: str) -> str:
+    """The file; a test of pytest is a name in one."""
     from urllib.parse import quote
 
-    return quote(name)
+    return quote(name.partition("::")[0])

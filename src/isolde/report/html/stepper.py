@@ -5,11 +5,14 @@ Where it is known what became of each step, its answer, whom it waited for and t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 
+from isolde.errors import InputError
 from isolde.findings import Schedule, StepOutcome, TableRows
 from isolde.history.json_text import json_text
 from isolde.report.html.markup import Markup, tag
+from isolde.tx.dialects import Dialect
+from isolde.tx.sql import schema as read_schema
 
 _ROWS_SHOWN = 12
 
@@ -99,6 +102,7 @@ def _states(schedule: Schedule) -> Iterator[Markup]:
     seen = {name: [one.get(name, set()) for one in rows] for name in names}
     lasting = {name: set.intersection(*states) for name, states in seen.items()}
     changing = {name for name, states in seen.items() if any(state != states[0] for state in states)}
+    columns = _columns(schedule.schema)
     before: dict[str, set[str]] = {}
     for moment, tables in moments:
         shown = []
@@ -108,14 +112,35 @@ def _states(schedule: Schedule) -> Iterator[Markup]:
             new = {json_text(row) for row in one.rows} - before.get(one.table, set()) if moment != "first" else set()
             dropped = lasting[one.table] if len(one.rows) > _ROWS_SHOWN else set()
             kept = tuple(row for row in one.rows if json_text(row) not in dropped)
-            shown.append(rows_table(TableRows(one.table, kept), new, len(one.rows) - len(kept)))
+            heads = columns.get(one.table, ())
+            shown.append(rows_table(TableRows(one.table, kept), new, len(one.rows) - len(kept), heads))
         title = "At the beginning" if moment == "first" else f"Committed after step {moment}"
         yield tag("section", tag("h5", title), shown, data_after=moment)
         before = {one.table: set(map(json_text, one.rows)) for one in tables}
 
 
-def rows_table(one: TableRows, new: Set[str] = frozenset(), others: int = 0) -> Markup:
-    """One table's rows under its name; those in ``new`` are marked, ``others`` are not shown since they stay the same."""
+def _columns(schema: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The names of tables' columns, as far as the texts that made them can be read. What changes a table may rename them."""
+    if any(text.lstrip().upper().startswith(("ALTER", "DROP")) for text in schema):
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    for text in schema:
+        for dialect in Dialect:
+            try:
+                tables = read_schema(text, dialect, strict=False).tables.values()
+            except InputError:
+                continue
+            found |= {one.name: tuple(column.name for column in one.columns) for one in tables}
+            break
+    return found
+
+
+def rows_table(one: TableRows, new: Set[str] = frozenset(), others: int = 0, columns: Sequence[str] = ()) -> Markup:
+    """One table's rows under its name; those in ``new`` are marked, ``others`` are not shown since they stay the same.
+
+    ``columns`` are left out where rows have another number of values.
+    """
+    known = columns if all(len(row) == len(columns) for row in one.rows) else ()
     rows = [
         tag("tr", [tag("td", value_text(value)) for value in row], cls="new" if json_text(row) in new else None)
         for row in one.rows[:_ROWS_SHOWN]
@@ -125,7 +150,8 @@ def rows_table(one: TableRows, new: Set[str] = frozenset(), others: int = 0) -> 
     return tag(
         "table",
         tag("caption", one.table),
-        tag("tbody", rows or tag("tr", tag("td", "no rows", cls="none"))),
+        tag("thead", tag("tr", [tag("th", name, scope="col") for name in known])) if known else None,
+        tag("tbody", rows or tag("tr", tag("td", "no rows", cls="none", colspan=max(1, len(known))))),
         tag("tfoot", tag("tr", tag("td", left, colspan=max((len(row) for row in one.rows), default=1))))
         if left
         else None,
