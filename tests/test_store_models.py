@@ -528,8 +528,8 @@ def test_every_level_has_its_source_and_every_store_its_default() -> None:
     assert len({(row.store, row.level, row.when) for row in STORE_LEVELS}) == len(STORE_LEVELS)
     for store in ("postgresql", "mariadb", "mysql", "sqlite"):
         assert store_level(store).store == store
-    with pytest.raises(UsageError, match="no isolation level 'snapshot'"):
-        store_level("postgresql", "snapshot")
+    with pytest.raises(UsageError, match="no isolation level 'chaos'"):
+        store_level("postgresql", "chaos")
     with pytest.raises(UsageError, match="has no setting 'fsync'"):
         store_level("mariadb", "", {"fsync": "off"})
 
