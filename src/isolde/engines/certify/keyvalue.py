@@ -133,13 +133,16 @@ class _Keys:
         ]
 
     def _outcome(self, txn: int) -> Status:
-        """Whether a transaction took effect, as far as the certificate tells: one that a whole order lacks did not."""
+        """Whether a transaction took effect, as far as the certificate tells: one that a whole order lacks did not.
+
+        One that wrote nothing is left out: whatever holds with it holds without it.
+        """
         status = self.history.transactions[txn].status
         if status is not Status.UNKNOWN:
             return status
         if txn in self.fit.effective:
             return Status.COMMITTED
-        denied = any(
+        denied = not any(txn in writers for writers in self.writes.values()) or any(
             line.complete and txn in self.writes.get(key, {}) and txn not in line.at for key, line in self.lines.items()
         )
         return Status.ABORTED if denied else Status.UNKNOWN
